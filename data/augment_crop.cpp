@@ -1,4 +1,5 @@
-// Crop and flip share one draw of random numbers, in which each word has its meaning whatever is wanted.
+// Crop and flip share one draw of random numbers. Each of its words keeps its meaning, whichever of the two
+// are on.
 #include <algorithm>
 
 #include "data/augment.h"

@@ -1,6 +1,6 @@
-// A data set is a numbered collection of labelled images, bytes in files. Everything random about training
-// (order, crops, flips) is a function of (seed, epoch, index) elsewhere, so that any rank can draw any
-// sample.
+// A data set is a numbered collection of labelled images, which are bytes in files. Everything random about
+// training (order, crops, flips) is a function of (seed, epoch, index) elsewhere, so that any rank can draw
+// any sample.
 #pragma once
 
 #include <array>

@@ -20,9 +20,9 @@
 namespace antichain {
 
 // Without class_names, the largest label says how many classes there are, named "class 0" …. Without mean and
-// std, they are computed from up to 4,096 training images, evenly spread, in whole numbers: the same on every
-// rank. Throws Error naming the file, and the record where a label is out of range, when it is not as above
-// or a split is missing or empty.
+// std, they are computed from up to 4,096 training images, evenly spread, in whole numbers, so they are the
+// same on every rank. Throws Error when the file is not as above, or a split is missing or empty. The error
+// names the file, and the record where a label is out of range.
 DataSplits read_hdf5_set(const std::string& file);
 
 }  // namespace antichain

@@ -5,15 +5,15 @@
 //
 //   e ← e + (1 − decay) · (w − e)        after each update of w
 //
-// e is the slot "ema", the last of a parameter. Where a run begins it is the initial weights. Whoever draws
-// or reads weights sets it (RankModel::begin_averages).
+// e is the slot "ema", the last of a parameter. At the beginning of a run it equals the initial weights: code
+// that draws or reads weights sets it (RankModel::begin_averages).
 #pragma once
 
 #include "framework/optimiser.h"
 
 namespace antichain {
 
-// An Average is the second half of it, as a pass of its own: its slot is "ema".
+// An Average is the averaging alone, as a pass of its own. Its slot is "ema".
 class Average : public Optimiser {
  public:
   explicit Average(double decay) : decay(decay) {}

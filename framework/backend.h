@@ -78,8 +78,8 @@ class Backend {
   // y += x, same spec. Gradients from all consumers of a tensor are added up this way.
   virtual void add(Context&, const Tensor& x, const Tensor& y) const = 0;
 
-  // Returns what absorbs for these nodes, with the bits of one absorb each. Returns nullptr where the device
-  // gains nothing by it.
+  // Returns an Absorption for these nodes, which gives the same bits as Kernel::absorb for each of them.
+  // Returns nullptr where the device gains nothing by it.
   virtual std::unique_ptr<Absorption> make_absorption(const Context&, std::vector<Absorbed>) const {
     return nullptr;
   }

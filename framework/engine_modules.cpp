@@ -1,4 +1,4 @@
-// The table of engines that come in modules: a further engine is one row more.
+// This table lists the engines that come in modules. A new engine is one more row.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,5 +1,5 @@
-// Reads and writes the files that people edit (profiles, plans). Reading is strict; writing is whole or not
-// at all.
+// Reads and writes the files that people edit (profiles, plans). Reading is strict. A file is written whole
+// or not at all.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -41,8 +41,9 @@ class Muon : public Optimiser, public NeedsScratch {
 inline bool is_orthogonalised(const Shape& shape) { return shape.rank() >= 4; }
 inline MatrixSize matrix_of(const Shape& shape) { return {shape[0], shape.elements() / shape[0]}; }
 
-// A MuonScratch says where an update has its matrices in the scratch memory, in floats from its begin: sums
-// of squares (doubles, one a row), u as the parameter lies and as a matrix, X and another like it, A, and A².
+// A MuonScratch says where an update has its matrices in the scratch memory, in floats from its beginning:
+// sums of squares (doubles, one a row), u as the parameter lies and as a matrix, X and another like it, A,
+// and A².
 struct MuonScratch {
   explicit constexpr MuonScratch(const MatrixSize& size, int64_t stored)
       : u(2 * size.rows),

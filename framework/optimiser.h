@@ -29,7 +29,7 @@ class Optimiser {
   virtual std::vector<std::string> slots(const ParamSpec&) const = 0;
 };
 
-// Returns what trains where nothing else is said (framework/sgd.h).
+// Returns the optimiser that trains where no other is named (framework/sgd.h).
 const std::shared_ptr<const Optimiser>& default_optimiser();
 
 // Returns the bytes of all slots of a lowered node's parameters.

@@ -13,7 +13,7 @@
 //                u = √(2 / π) · (x + 0.044715 x³)
 //
 // The derivatives at kinks are those of PyTorch 2.8: 0 for relu6 at 0 and 6, for hardsigmoid at ±3, and for
-// hardswish at −3, where x · hardsigmoid(x) has 1 at 3. ReLU is an operator of its own (layers/relu.h). The
+// hardswish at −3, while at 3 its derivative is 1. ReLU is an operator of its own (layers/relu.h). The
 // formulas as the engines compute them are in layers/activation_formulas.inc.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Every operator in one include, for files that build networks.
+// Includes every operator, for files that build networks.
 #pragma once
 
 #include "layers/activate.h"

@@ -17,7 +17,7 @@
 
 namespace antichain {
 
-// The most that an integer in an operator's options may be, other than a count of channels or of numbers.
+// An integer in an operator's options may be at most this, unless it counts channels or numbers.
 constexpr int64_t most_option = 1 << 15;
 
 // Returns the operator of this type for the node of this name. Fields that `options` lacks have their

@@ -32,7 +32,7 @@ struct NormedConv {
 };
 
 // Adds convolution, batch norm and activation as NAME.0, NAME.1 and NAME.2, as torchvision's
-// Conv2dNormActivation. Pixels stay, but for the stride.
+// Conv2dNormActivation. The image keeps its size, except for the stride.
 NodeId normed_conv(Graph&, const std::string& name, NodeId x, const NormedConv&);
 
 struct InvertedResidual {

@@ -18,7 +18,7 @@
 
 namespace antichain {
 
-// ModelTraits say in what a model differs from the others.
+// ModelTraits say how a model differs from the others.
 struct ModelTraits {
   bool cifar_only = false, auxiliary = false;  // no ImageNet form; an auxiliary head, which `aux` weighs
   UsualOptions usual = {};                     // what its function gives to completed()

@@ -31,8 +31,8 @@ struct UsualOptions {
   double dropout = 0.5, stochastic_depth = 0;
 };
 
-// Returns the options with what is usual in the place of every 0 and of all that is empty. Each model's
-// function begins with this.
+// Returns the options with the usual value in the place of every 0 and of everything that is empty. Each
+// model's function begins with this.
 ModelOptions completed(ModelOptions, const UsualOptions& usual = {});
 
 // All models share these: their inputs, and the loss of their logits (N x classes). An auxiliary head's loss

@@ -18,11 +18,11 @@ bool is_stream(const std::string& file);
 void keep_standard_output(const std::string& option, const std::string& file);
 void free_standard_output();
 
-// --quiet: what is printed and every note (framework/say.h) are dropped until the answer begins. Logs keep
-// them.
+// For --quiet: everything printed and every note (framework/say.h) are dropped until the answer begins. Logs
+// keep them.
 void be_quiet();
-// What is printed from here on is what the user asked the command for: --quiet leaves it, unless standard
-// output is kept for a file.
+// From here on the program prints what the user asked the command for. --quiet does not drop it, unless
+// standard output is kept for a file.
 void begin_answer();
 
 // Returns the descriptor that tables and progress go to, or -1: nowhere.

@@ -19,9 +19,9 @@ struct ScheduleComparison {
 };
 
 // The table has a row for each schedule that trains: the step, the longest span of a rank, the bubble, the
-// speedup over one device, the peak memory of the fullest rank, and the messages of a step. Below it stands
-// why a schedule has no row of figures. `ranks` is the number of devices where neither an option nor the
-// cluster says it. Throws the schedule's Error where none has a plan.
+// speedup over one device, the peak memory of the fullest rank, and the messages of a step. Below the table
+// is the reason why a schedule has no figures. `ranks` is the number of devices where neither an option nor
+// the cluster says it. Throws the schedule's Error where none has a plan.
 ScheduleComparison compare_schedules(const PlanningOptions&, const GivenFiles&, const Profile&,
                                      int microbatches, int ranks);
 

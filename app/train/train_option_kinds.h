@@ -16,8 +16,8 @@ enum class OptionKind {
   recipe,     // changes numbers, as part of the training: a resumed run must have the same
   data,       // changes numbers: compared by the data's content, wherever they are
   last_bits,  // changes how sums are rounded: a different value causes a warning
-  // Sets where a run begins and ends, and how it handles failures. It may change, and the consequences are
-  // said.
+  // Sets where a run begins and ends, and how it handles failures. It may change, and the program says what
+  // follows from that.
   extent,
   speed,   // changes the speed, and no bit
   output,  // selects files to write or read, and what is printed

@@ -1,6 +1,6 @@
-// A network of one's own in the program's commands: three stages of 3 x 3 convolutions, with shortcuts around
-// pairs of them (as in ResNet), and one tensor from each stage straight to the classifier, which sees all
-// three scales.
+// This program has a network of its own in all commands: three stages of 3 x 3 convolutions, with shortcuts
+// around pairs of them (as in ResNet), and one tensor from each stage straight to the classifier, which sees
+// all three scales.
 #include "app/run.h"
 #include "layers/add.h"
 #include "layers/batch_norm.h"

@@ -1,4 +1,4 @@
-// A network with an operator of one's own (prelu.h) between the shipped ones, in the program's commands:
+// This program has a network with an operator of its own (prelu.h) between the shipped ones, in all commands:
 // three convolutions, each followed by a PReLU, and a shortcut around the second.
 #include "app/run.h"
 #include "layers/layers.h"

@@ -1,5 +1,6 @@
-// Parametric rectified linear unit: y = x where x > 0, else a[c] x, with a learned slope a for each channel.
-// x and y are N x C x H x W, `weight` (a) is C. He et al., "Delving Deep into Rectifiers", ICCV 2015.
+// PRelu is the parametric rectified linear unit: y = x where x > 0, else a[c] x, with a learned slope a for
+// each channel. x and y are N x C x H x W, `weight` (a) is C. He et al., "Delving Deep into Rectifiers", ICCV
+// 2015.
 #pragma once
 
 #include "framework/graph.h"

@@ -1,5 +1,5 @@
-// The CUDA backend without its operators: it has memory, copies, streams, and the passes that every stage
-// needs.
+// This is the CUDA backend without its operators. It has memory, copies, streams, and the passes that every
+// stage needs.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
-// Element-wise passes over device memory that every stage needs whatever its operators are: gradient sums,
-// and the search for infinities and NaN.
+// These are the element-wise passes over device memory that every stage needs, whatever its operators are:
+// gradient sums, and the search for infinities and NaN.
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,7 @@
 //   ANTICHAIN_CUDA_FAST=all      all of them
 //   ANTICHAIN_CUDA_FAST=plain    none of them
 //
-// Without the variable those are on that the table has on by default.
+// Without the variable, the ways that the table marks as on by default are on.
 #pragma once
 
 #include <span>

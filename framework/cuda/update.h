@@ -31,7 +31,7 @@ std::vector<Part> parts_of(const std::vector<Trained>&);
 using UpdateParts = void (*)(Stream, const Optimiser&, const Rate&, const Part* parts, int64_t count);
 MakeUpdate in_one_launch(UpdateParts);
 
-// The engine's table of optimisers, and what carries them out.
+// Returns the engine's table: each optimiser by its name, and the function that carries it out.
 std::map<std::string, MakeUpdate, std::less<>> updates();
 void adamw(Stream, const Optimiser&, const Rate&, const Part* parts, int64_t count);
 void ema(Stream, const Optimiser&, const Rate&, const Part* parts, int64_t count);

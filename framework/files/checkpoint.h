@@ -30,8 +30,8 @@ struct BestEvaluation {
 };
 
 // A TrainPosition says where a run stands between two steps. Sums are over the samples since the last
-// evaluation (of the epoch so far, where one follows each epoch). At a step that an evaluation follows, they
-// are those before it, and `best` does not know of it yet.
+// evaluation (of the epoch so far, where one follows each epoch). If an evaluation follows the step, the sums
+// are those before it, and `best` does not include it yet.
 struct TrainPosition {
   int64_t step = 0;              // steps done
   int64_t epoch = 0, batch = 0;  // of the next step

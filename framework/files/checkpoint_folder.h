@@ -22,8 +22,8 @@
 
 namespace antichain {
 
-// Checkpoints of the newest steps are removed when there are more to keep. That of the best evaluation is
-// replaced when there is a better one.
+// Checkpoints of steps are kept for the newest few steps only. The checkpoint of the best evaluation is kept
+// until a better one replaces it.
 enum class CheckpointKind { of_step, best };
 
 class CheckpointFolder {
@@ -35,8 +35,8 @@ class CheckpointFolder {
       : path_(std::move(path)), patience_s_(patience_s) {}
   const std::string& path() const { return path_; }
 
-  // Returns the folder of every checkpoint that is called by its step, newest first, whatever its state;
-  // nothing when the folder is missing.
+  // Returns the folder of every checkpoint that is named after its step, newest first, whatever its state.
+  // The list is empty when the folder is missing.
   std::vector<std::string> list() const;
   std::string of_step(int64_t step) const;                       // path of a complete one
   std::string best() const;                                      // path of the best one, which may be missing
@@ -55,8 +55,8 @@ class CheckpointFolder {
   void publish(const Manifest&, CheckpointKind kind = CheckpointKind::of_step) const;
   // Removes the partial checkpoint of this step, as far as that is possible.
   void discard(int64_t step, CheckpointKind kind = CheckpointKind::of_step) const;
-  // Removes all but the newest `keep` checkpoints up to `step`, and never the best one. Later ones, from
-  // before the run went back, stay.
+  // Removes all but the newest `keep` checkpoints up to `step`, and never the best one. Later ones stay: the
+  // run wrote them before it went back.
   void prune(int64_t step, int keep) const;
 
  private:

@@ -1,4 +1,5 @@
-// Reads a checkpoint. Nothing of it is used, or called whole, unless it is what was written.
+// Reads a checkpoint. Each file is compared with its hash first: nothing that differs from what was written
+// is used, or counts as whole.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>

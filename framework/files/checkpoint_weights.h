@@ -1,8 +1,8 @@
 // Reads the weights of a checkpoint, however many stages wrote it, so that a network in training can be
 // tested, exported or used as initial weights.
 //
-// A path of them is a checkpoint (RUN/step-…) or a folder of checkpoints (RUN), whose newest whole one is
-// meant. With /ema behind it, the averages that --ema keeps take the place of the parameters.
+// A path names a checkpoint (RUN/step-…), or a folder of checkpoints (RUN), of which the newest whole one is
+// read. If the path ends in /ema, the averages that --ema keeps take the place of the parameters.
 #pragma once
 
 #include <string>

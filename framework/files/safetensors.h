@@ -20,7 +20,8 @@ std::string to_safetensors(const Weights&);
 // Returns the tensors in the order of the data. Throws Error naming `origin` and the tensor.
 Weights from_safetensors(const std::string& bytes, const std::string& origin);
 
-// The numbers of any type that we read, in double precision, which holds float64, float32 and int32 exactly.
+// NamedNumbers holds numbers of any type that we read, in double precision, which is exact for float64,
+// float32 and int32.
 struct NamedNumbers {
   std::string name;
   std::vector<int64_t> shape;  // {} is a scalar

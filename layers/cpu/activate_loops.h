@@ -1,6 +1,6 @@
-// Activation functions of numbers in memory order, with loops for each instruction set (activate_loops.inc).
-// The results are the same bits with all of them. Bf16 numbers are computed with in float32, and each result
-// is rounded.
+// Computes activation functions of numbers in memory order, with loops for each instruction set
+// (activate_loops.inc). The results are the same bits with all of them. Bf16 numbers are widened to float32
+// for computing, and each result is rounded.
 #pragma once
 
 #include <cstdint>

@@ -3,8 +3,9 @@
 // result.
 //
 // Numbers that exist once per channel are computed in double: mean and variance are stashed that way for
-// backward, and the error of rounding the mean to float is added back to the shift. Errors of such numbers
-// are the same for all elements of a channel; deep networks enlarge them, not the elements' own roundings.
+// backward, and the error of rounding the mean to float is added back to the shift. An error of such a number
+// is the same for all elements of a channel. Deep networks amplify such errors, but not the roundings of
+// single elements.
 //
 // Input gradient, d(weight) and d(bias) come out of one computation, so the halves of backward are
 // inseparable.

@@ -30,7 +30,7 @@ struct Normal {
   Lanes mean, scale, shift;
 };
 
-// What is computed of a normalised number before it is stored.
+// After says what is computed from a normalised number before it is stored.
 enum class After { nothing, relu, relu6, hardswish, silu };
 
 template <class T>
@@ -69,7 +69,7 @@ struct BatchNormLoops {
   void (*gradient)(const BackwardPass<T>&, const Planes&, const Normal&, const Gradient&);
 };
 
-// T is float or Bf16: bf16 numbers are computed with in float32, and each result is rounded.
+// T is float or Bf16. Bf16 numbers are widened to float32 for computing, and each result is rounded.
 template <class T>
 const PerInstructionSet<const BatchNormLoops<T>*>& every_batch_norm_loops();
 

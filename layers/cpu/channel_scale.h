@@ -1,5 +1,5 @@
-// Runs the loops of channel_scale_loops over the planes of an activation, whose factors are the same for all
-// images (of a parameter), or of each image (of a tensor of one pixel).
+// Runs the loops of channel_scale_loops over the planes of an activation. The factors are those of a
+// parameter, which all images share, or those of a tensor of one pixel, which has its own for each image.
 #pragma once
 
 #include "layers/cpu/activation.h"
@@ -32,7 +32,7 @@ class ChannelScale {
     loops_.backward(pass, factors(of_block, plane).lanes, view_.plane(), int(view_.block));
   }
 
-  // Returns how many channels of the plane's block are none of padding.
+  // Returns how many channels of the plane's block are not padding.
   int64_t channels(int64_t plane) const {
     return std::min(view_.block, view_.channels - plane % view_.blocks * view_.block);
   }

@@ -1,6 +1,6 @@
-// Loops over one plane (the numbers of one image in one block of channels) times a factor per channel, for
-// each instruction set (channel_scale_loops.inc). The results are the same bits with all of them. Bf16
-// numbers are computed with in float32, and each result is rounded.
+// Multiplies one plane (the numbers of one image in one block of channels) by a factor per channel, with
+// loops for each instruction set (channel_scale_loops.inc). The results are the same bits with all of them.
+// Bf16 numbers are widened to float32 for computing, and each result is rounded.
 #pragma once
 
 #include <cstdint>

@@ -26,7 +26,7 @@ struct AxisTaps {
   Taps of[most];
   int64_t classes;
   int64_t source, result;  // pixels
-  // The number of zeros before and after the source that its taps reach.
+  // These are the numbers of zeros before and after the source that its taps reach.
   int64_t before, after;
 };
 

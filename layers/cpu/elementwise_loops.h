@@ -1,5 +1,5 @@
-// These loops process numbers one by one in memory order. They are compiled for each instruction set, with
-// the same bits as result. Bf16 numbers are computed with in float32, and each result is rounded.
+// These loops process numbers one by one in memory order. They are compiled for each instruction set, and all
+// give the same bits. Bf16 numbers are widened to float32 for computing, and each result is rounded.
 #pragma once
 
 #include <cstdint>

@@ -53,7 +53,7 @@ struct LayerNormLoops {
                   double* product);
 };
 
-// T is float or Bf16: bf16 numbers are computed with in float32, and each result is rounded.
+// T is float or Bf16. Bf16 numbers are widened to float32 for computing, and each result is rounded.
 template <class T>
 const PerInstructionSet<const LayerNormLoops<T>*>& every_layer_norm_loops();
 

@@ -1,6 +1,6 @@
 // Mean sums in double precision, each sum on one thread and in a fixed order. Where neighbouring numbers
-// belong to different sums, a tile of sums is computed at once; where they belong to one, eight lanes share
-// it, which are added up at the end.
+// belong to different sums, a tile of sums is computed at once; where they belong to one sum, eight lanes
+// share it and are added up at the end.
 #include "layers/mean.h"
 
 #include <algorithm>

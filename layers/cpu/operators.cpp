@@ -1,4 +1,4 @@
-// The tables of the operators and of the optimisers that the "cpu" backend has.
+// This file has the tables of the operators and of the optimisers of the "cpu" backend.
 #include "layers/cpu/backend.h"
 #include "layers/cpu/light_kernels.h"
 #include "layers/cpu/updates.h"

@@ -1,4 +1,4 @@
-// Products of matrices in float32. Every element is a sum in the order of the inner index, and no
+// Multiplies matrices in float32. Every element is a sum in the order of the inner index, and no
 // multiplication is fused with an addition, so the bits are those of three plain loops, on any number of
 // threads.
 #pragma once

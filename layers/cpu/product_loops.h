@@ -1,5 +1,5 @@
-// The loop of a product of matrices (layers/cpu/product.h), for each instruction set (product_loops.inc). The
-// results are the same bits with all of them.
+// Declares the loop of a product of matrices (layers/cpu/product.h), for each instruction set
+// (product_loops.inc). The results are the same bits with all of them.
 #pragma once
 
 #include <cstdint>

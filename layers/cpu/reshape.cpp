@@ -1,5 +1,5 @@
-// Reshape, and flatten, which is one: the result has the same bytes. A blocked image of one pixel whose
-// channels fill their blocks has the same bytes as a plain one, so it needs no reorder.
+// Reshape leaves the bytes as they are, and so does flatten, which is a reshape. A blocked image of one pixel
+// whose channels fill their blocks has the same bytes as a plain one, so it needs no reorder.
 #include "layers/reshape.h"
 
 #include <cstring>

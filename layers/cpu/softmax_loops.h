@@ -1,5 +1,6 @@
-// Softmax of one row of numbers and its gradient, for each instruction set (softmax_loops.inc), with the same
-// bits as result. Sums are in double: channel c in lane c mod 16, then the lanes in order.
+// Computes softmax of one row of numbers, and its gradient, with loops for each instruction set
+// (softmax_loops.inc), which all give the same bits. Sums are in double: channel c in lane c mod 16, then the
+// lanes in order.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The activation functions for device code, with the arithmetic of the CPU's loops.
+// Defines the activation functions for device code, with the arithmetic of the CPU's loops.
 #pragma once
 
 #include "framework/cuda/launch.h"

@@ -58,11 +58,12 @@ std::shared_ptr<const ConvolutionPlan> plan_by_cudnn(const Convolution&, Pass, L
 std::shared_ptr<const ConvolutionPlan> plan_bf16_weight_gradient(const Convolution&);
 std::shared_ptr<const ConvolutionPlan> plan_widened(const Convolution&,
                                                     std::shared_ptr<const ConvolutionPlan> of_float32);
-// Plans it by an engine from bf16 to float32 that cuDNN compiles for this shape, in nhwc, in about a second.
-// Returns nullptr where cuDNN has none.
+// Plans such a gradient by an engine from bf16 to float32 that cuDNN compiles for this shape, in nhwc, in
+// about a second. Returns nullptr where cuDNN has none.
 std::shared_ptr<const ConvolutionPlan> plan_compiled_weight_gradient(const Convolution&);
-// Plans it by an engine from bf16 to bf16, in nhwc, whose result is then widened to float32: a micro-batch's
-// gradient is summed in float32 and rounded once, as PyTorch does it. Returns nullptr where cuDNN has none.
+// Plans such a gradient by an engine from bf16 to bf16, in nhwc, whose result is then widened to float32: a
+// micro-batch's gradient is summed in float32 and rounded once, as PyTorch does it. Returns nullptr where
+// cuDNN has none.
 std::shared_ptr<const ConvolutionPlan> plan_rounded_weight_gradient(const Convolution&);
 // Returns whether weight gradients of bf16 may be rounded: Fast::weight_gradients is on, and
 // ANTICHAIN_WEIGHT_GRADIENTS is not "exact", which `--weight-gradients exact` sets. Throws Error where the

@@ -100,8 +100,9 @@ std::vector<ExecutionPlan> obeying_plans(const PlanTarget&, const Descriptor& gr
 // does.
 ExecutionPlan compiled_plan(const PlanTarget&, const Descriptor& graph, const EngineRule&, int64_t slices);
 
-// A plan as text: the engine's number, its name for people, and cuDNN's own JSON of the plan. The text is ""
-// where cuDNN gives none, and the plan is empty where cuDNN does not take the text.
+// These turn a plan into text and back. The text has the engine's number, its name for people, and cuDNN's
+// own JSON of the plan. The text is "" where cuDNN gives none, and the plan is empty where cuDNN does not
+// take the text.
 std::string text_of(const ExecutionPlan&);
 ExecutionPlan plan_of_text(const PlanTarget&, const std::string& text);
 

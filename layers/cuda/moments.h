@@ -1,5 +1,5 @@
-// The sums of normalisations, for layers/cuda/sums.h and layers/cuda/row_sums.h: moments of inputs, and of
-// gradients their sums, alone and times the inputs.
+// Defines the sums that normalisations need, for layers/cuda/sums.h and layers/cuda/row_sums.h: the moments
+// of inputs, and the sums of gradients, alone and times the inputs.
 //
 // A run's terms are summed in float32, 16 at a time, and then on in double. Variances are sums of squared
 // distances from the run's first number, so that nothing cancels however far the mean is from 0.

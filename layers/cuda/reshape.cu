@@ -1,5 +1,5 @@
-// Reshape, and flatten, which is one: the result has the same bytes. Images of one pixel are the same in NHWC
-// as in NCHW and need no reorder.
+// Reshape leaves the bytes as they are, and so does flatten, which is a reshape. Images of one pixel are the
+// same in NHWC as in NCHW and need no reorder.
 #include "layers/reshape.h"
 
 #include "layers/cuda/move.h"

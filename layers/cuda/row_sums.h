@@ -1,10 +1,10 @@
-// Sums over rows of numbers that lie one behind the other, in packs (framework/cuda/arrays.h):
+// Sums up rows of numbers that lie one behind the other, in packs (framework/cuda/arrays.h):
 //
 //   lanes   of a row, 32 threads: they share it eight numbers at a time
 //   run     one lane's numbers: 16 terms in float32 and then on in double (layers/cuda/moments.h)
 //   values  of a row's lanes are merged in a fixed tree
 //
-// Who adds what depends on the length alone, not on packs: no bit depends on the arrays' addresses.
+// Which lane adds what depends on the length alone, not on packs. So no bit depends on the arrays' addresses.
 #pragma once
 
 #include "framework/cuda/arrays.h"

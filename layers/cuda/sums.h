@@ -1,4 +1,4 @@
-// Sums over all pixels of a channel of images in NHWC, in packs of channels (framework/cuda/arrays.h):
+// Sums up all pixels of each channel of images in NHWC, in packs of channels (framework/cuda/arrays.h):
 //
 //   parts   of the pixels, a block of threads each; a part is shared among `runs` threads per channel, pixel
 //           by pixel
@@ -10,7 +10,7 @@
 // its channels to leave its partials: a block draws a ticket when they are written. The lanes and the tree
 // are the same, so which block is the last changes no bit.
 //
-// The cuts depend on the sizes alone, not on packs: no bit depends on the arrays' addresses.
+// The cuts depend on the sizes alone, not on packs. So no bit depends on the arrays' addresses.
 #pragma once
 
 #include "framework/cuda/arrays.h"

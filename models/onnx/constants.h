@@ -27,7 +27,8 @@ class Constants {
   // this is not such a node.
   std::optional<NamedTensor> fold(const Node&);
 
-  // Counts numbers that are made of the file's. Throws Error when they are many times as many.
+  // Counts numbers that are computed from the file's. Throws Error when they are many times as many as the
+  // file has.
   void take(int64_t numbers);
 
   const std::string& origin() const { return origin_; }

@@ -1,4 +1,4 @@
-// A Translation makes our nodes of ONNX's. The table of operators is in read_operators.cpp.
+// A Translation makes our nodes from ONNX's. The table of operators is in read_operators.cpp.
 //
 // A Value is a tensor as the file sees it: a node's output, and the order in which its axes are read. So a
 // Transpose costs nothing until an operator needs the axes in their order: a LayerNorm or a MatMul over the

@@ -1,5 +1,5 @@
-// A Writing has the ONNX graph that is written of a network, and the node of ours whose operators are added.
-// The table of operators is in write_operators.cpp.
+// A Writing has the ONNX graph that is being made from a network, and the node of ours whose operators are
+// being added. The table of operators is in write_operators.cpp.
 #pragma once
 
 #include <deque>

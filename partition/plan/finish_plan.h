@@ -1,4 +1,4 @@
-// Every planner calls these functions at its end: they make a priced, checked plan of its stages.
+// Every planner calls these functions at its end. They make a priced, checked plan from its stages.
 #pragma once
 
 #include <chrono>
@@ -38,7 +38,7 @@ int64_t memory_of_rank(const Plan&, int rank);
 // Returns the first rank, stage by stage, whose stages need more memory than its device has, or −1 when all
 // fit.
 int rank_that_does_not_fit(const Plan&, const Cluster&);
-// Returns what their memory is short of, summed over the ranks.
+// Returns how much memory the ranks lack, summed over the ranks.
 int64_t lacking_bytes(const Plan&, const Cluster&);
 
 // Cuts the order of the graph after `ends[s]` nodes (inputs are not counted). Stage s is on rank and device

@@ -37,8 +37,8 @@ Layers layers_for(const std::string& runtime, const Profile&);
 // stages and the nodes.
 std::string plan_for(const std::string& runtime, const Plan&, const Profile&);
 
-// The rows' functions. Each throws Error as above. Plans are valid and have equally many replicas a stage;
-// layers are without losses.
+// These are the functions of the rows. Each throws Error as above. Their plans are valid and have equally
+// many replicas a stage. Their layers have no losses.
 
 // Returns a JSON object for torch.distributed.pipelining: {"layer2.0": "BEGINNING"} has the modules at which
 // stages are split and the value's name in its SplitPoint.

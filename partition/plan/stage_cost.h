@@ -54,8 +54,8 @@ int64_t kept_bytes(const NodeCost&);
 struct MemoryParts {
   int64_t held = 0, kept = 0, weights = 0;
 };
-// The first function is for one of its devices, rounded up. The second is for all r, a sum over nodes without
-// rounding.
+// The first function returns the bytes of one of the stage's devices, rounded up. The second returns those of
+// all its devices, a sum over nodes without rounding.
 int64_t memory_bytes(const MemoryParts&, int in_flight, int replicas);
 int64_t memory_bytes_of_all(const MemoryParts&, int in_flight, int replicas);
 

@@ -1,4 +1,5 @@
-// The simplest planner: equal node counts, in graph order. What the exact one is compared with.
+// This is the simplest planner: all stages have equally many nodes, in graph order. The exact planner is
+// compared with it.
 #include "partition/planners/sequence.h"
 
 #include <chrono>

@@ -22,7 +22,8 @@ struct NodeCost {
   // A whole backward takes the sum of its halves. An op that can't separate its backward has all of that time
   // in backward_input_s.
   double forward_s = 0, backward_input_s = 0, backward_weight_s = 0;
-  // What the weight half takes longer as an action of its own: what the input half read is no longer at hand.
+  // This is how much longer the weight half takes as an action of its own, because what the input half has
+  // read is no longer in a cache.
   double backward_parted_s = 0;
   double update_s = 0;  // the optimiser's pass over the parameters, once per step
   int64_t output_bytes = 0;

@@ -1,5 +1,5 @@
 // This is the search of the exact planner. It goes over all antichains and all placements where they are few
-// enough. Otherwise it goes over parts of them that are, with a bound that says how much may be missed.
+// enough. Otherwise it goes over some of them, and a bound says how much may be missed.
 //
 //   CutGraph ─▶ chain cover ─▶ antichain DAG ─┐
 //   Cluster  ─────────────▶ placements ───────┴─▶ smallest bottleneck ─▶ tie rule ─▶ Plan
@@ -29,8 +29,8 @@ class AntichainSearch {
   // Keeps references to both. Throws Error as check() says.
   AntichainSearch(const Profile&, const PlanOptions&);
 
-  // Returns the smallest bottleneck, and of its plans the tie rule's. Throws Error, with the smallest memory
-  // that would do, when no plan fits the devices.
+  // Returns the smallest bottleneck, with the plan that the tie rule chooses. Throws Error, with the smallest
+  // memory that would do, when no plan fits the devices.
   Solution best();
   // Returns the tie rule's choice among the plans whose bottleneck is at most `slack` (a share) above the
   // smallest, on the same devices as `best`.

@@ -61,7 +61,8 @@ class BottleneckSearch {
   // Says whether this one stage is within the threshold, the boundary before it included.
   bool fits(int from_state, int to_state, const Move&) const;
   // Returns one solution, if the threshold is attainable. It goes from the back and always takes the first
-  // move, and of its boundaries the one with the most work, of these the last in the state sequence.
+  // move. Among the move's boundaries it takes the one with the most work, and among equals the last in the
+  // state sequence.
   Cuts any_cuts() const;
   // Says whether every stage fits its devices. The search must be one that knows about memory.
   bool within_limits(const Cuts&) const;
@@ -79,7 +80,8 @@ class BottleneckSearch {
   // Prices are whole numbers below 2^53, which doubles hold exactly and processors compare several at a time.
   using Prices = std::vector<double>;  // per state
 
-  // A Gate is what the next stage asks of the boundary that it begins at. Moves that ask the same share one.
+  // A Gate is what the next stage requires of the boundary at which it begins. Moves with the same
+  // requirements share one.
   struct Gate {
     int from = 0;
     double crew = 0;  // the capacity of the next stage's devices: ascending within a placement

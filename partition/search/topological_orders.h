@@ -8,8 +8,8 @@
 
 namespace antichain {
 
-// Returns the graph order first, then breadth first, depth first, and by how much work depends on a node or
-// is in it, most and least first. No order stands twice.
+// Returns the graph order, then breadth first and depth first, and then orders by how much work depends on a
+// node or is in it, with the most or the least first. No order comes twice.
 std::vector<std::vector<int>> topological_orders(const CutGraph&);
 
 }  // namespace antichain

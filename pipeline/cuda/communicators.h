@@ -39,10 +39,10 @@ class Communicators {
   // fails.
   using Work = std::function<void(const std::vector<ncclComm_t>&)>;  // by lane
   void begin(const Work& work);
-  // Returns whether NCCL has launched everything that was started: only then the work is in the streams.
+  // Returns whether NCCL has launched everything that was started. Only then is the work in the streams.
   // Throws Error where it failed.
   bool launched();
-  // Waits until then. For the watchdog this rank waits for `peer`.
+  // Waits until `launched` is true. Meanwhile the watchdog sees this rank wait for `peer`.
   void settle(int peer, const Patience&);
   // Throws Error where the communicators were aborted.
   void check();

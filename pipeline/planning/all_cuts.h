@@ -1,4 +1,4 @@
-// This search goes through all cuts of a small network, but for those that can't be better. Where it ends
+// This search goes through all cuts of a small network except those that can't be better. Where it ends
 // within its budget, it is a proof.
 //
 // A stage that begins at the down-set E and does w of work a micro-batch, M times, also waits. Whatever it

@@ -13,8 +13,8 @@ namespace antichain {
 PlanOptions on_so_many(const PlanOptions&, const Policy&, int ranks);
 
 // Returns what a planner is asked for: options.stages x options.chunks stages, each on an equal device. The
-// link is the slowest among the devices that are used. Memory has no limit, because a limit is one of all
-// stages of a rank. Where chunks is 1, the options stay as they are.
+// link is the slowest among the devices that are used. Memory has no limit, because a limit is for all stages
+// of a rank together. Where chunks is 1, the options stay as they are.
 PlanOptions one_device_a_stage(const PlanOptions&, const Policy&);
 
 // Returns the ranks and devices of so many stages. Of more devices than ranks, the fastest are used.

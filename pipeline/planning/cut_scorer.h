@@ -1,8 +1,8 @@
 // A CutScorer tells the makespan search what a way to cut and place is worth: a step time, or nothing where
 // it is no plan.
 //
-// A search comes back to many cuts, and to more of their stages, so the scorer remembers both. What it
-// remembers counts as spent all the same, so that it saves time and changes no plan.
+// A search comes back to many cuts, and even more often to the same stages, so the scorer remembers both. A
+// remembered result counts as spent like a new one, so remembering saves time and changes no plan.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@
 namespace antichain {
 
 struct Score {
-  // Where a rank has several stages: what its memory is short of, summed over ranks. Only 0 is a plan, but a
-  // search may have to come from elsewhere.
+  // Where ranks have several stages, this is the memory that they lack, summed over ranks. Only a cut with 0
+  // is a plan, but a search may have to begin with others.
   int64_t lacking_bytes = 0;
   double step_s = 0;  // to the picosecond: equal steps are not told apart by the order of their sums
   double slowest_s = 0;
@@ -61,7 +61,7 @@ class CutScorer {
     seconds_ = std::move(seconds), cost_ = cost;
     known_.clear();
   }
-  // Returns what all calls took, in a unit of a few nanoseconds. It is the same on every machine.
+  // Returns what all calls cost, in a unit of a few nanoseconds. The number is the same on every machine.
   int64_t spent() const { return spent_; }
 
   // Returns the memory of all devices that have a limit.

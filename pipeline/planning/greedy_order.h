@@ -1,6 +1,6 @@
-// A greedy order comes from playing a step through. The stage that can begin first of all does something
-// next, by a dispatching rule (Panwalkar and Iskander, "A Survey of Scheduling Rules", Operations Research
-// 1977). Orders that are made so are where searches start.
+// A greedy order comes from playing a step through: the stage that can begin earliest comes next, and a
+// dispatching rule chooses its action (Panwalkar and Iskander, "A Survey of Scheduling Rules", Operations
+// Research 1977). Searches start from such orders.
 #pragma once
 
 #include <optional>
@@ -15,8 +15,8 @@ struct DispatchingRule {
   double patience = 0;          // waits for what comes within so many lengths of a weight half
 };
 
-// Keeps `in_flight` by stage. Stages begin at the given times; {} means that all begin at 0. Returns nothing
-// where nobody can go on before all is done.
+// Keeps the limits `in_flight`, which are by stage. Stages begin at the given times; {} means that all begin
+// at 0. Returns nothing where all stages get stuck before the step is done.
 std::optional<RankOrders> greedy_order(const OrderClock&, const std::vector<int>& in_flight, DispatchingRule,
                                        const std::vector<double>& begins_s = {});
 

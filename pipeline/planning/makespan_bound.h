@@ -27,7 +27,7 @@ namespace antichain {
 Profile with_updates(const Profile&, int microbatches);
 
 // LongestWays has figures for each node, on a device of speed 1 and without overhead: the longest way of one
-// micro-batch's forward from a source to this node's end, and of its gradient from this node's begin to a
+// micro-batch's forward from a source to this node's end, and of its gradient from this node's beginning to a
 // source, the last node's update included.
 struct LongestWays {
   std::vector<double> there_s, back_s;
@@ -37,16 +37,17 @@ LongestWays longest_ways(const Profile&, bool halves = false);
 
 double critical_path_s(const Profile&, double fastest, bool halves = false);
 
-// These bounds are for any method's plan and any order that trains. `halves` is as above. Memory is taken to
-// be without limits. Each searches for the smallest bottleneck by the objective "compute", of the network
-// with_updates.
+// These bounds are for any method's plan and any order that trains. `halves` is as above. They suppose that
+// memory has no limits. Each searches for the smallest bottleneck of the network with_updates, by the
+// objective "compute".
 double makespan_bound_s(const Profile&, const PlanOptions&, bool halves);
 double period_bound_s(const Profile&, const PlanOptions&);
-// The same after such a search. Where it had limits of memory, so have the bounds.
+// These return the same bounds from a search that has been made. If it had limits of memory, they hold under
+// these limits.
 double makespan_bound_s(const Profile&, const PlanOptions&, bool halves, const AntichainSearch&);
 double period_bound_s(const Profile&, const PlanOptions&, const AntichainSearch&);
 
-// Returns the bound, or the step where the two are equal but for the last bits of their sums.
+// Returns the bound, or the step where the two differ by rounding only.
 double but_for_rounding(double bound_s, double step_s);
 
 }  // namespace antichain

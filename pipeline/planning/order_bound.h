@@ -12,7 +12,7 @@
 //
 // Where steps overlap, a rank begins the next step after its own update. So the period is no shorter than the
 // span of any rank from its first forward to its update, which has the same bounds with `fill` and the way
-// back counted from that rank. It is no shorter either than what a link carries in a step.
+// back counted from that rank. Nor is the period shorter than the time that any link needs for a step.
 #pragma once
 
 #include <vector>

@@ -1,6 +1,6 @@
-// An OrderClock tells how long a step takes whose ranks compute in any given order, and which actions its
-// length hangs on. It is the simulator's answer but for the last bits, without making the schedule. Searches
-// for an order ask it thousands of times about one plan.
+// An OrderClock tells how long a step takes when its ranks compute in a given order, and which actions decide
+// its length. It gives the simulator's answer up to the last bits, without making the schedule. Searches for
+// an order ask it thousands of times about one plan.
 //
 // It is for plans with one stage a rank and no replicas.
 #pragma once
@@ -58,7 +58,7 @@ class OrderClock {
   explicit OrderClock(PipelineTimes);
   OrderClock(const Profile& profile, const Plan& plan, const Cluster& cluster, int microbatches)
       : OrderClock(pipeline_times(profile, plan, cluster, microbatches)) {}
-  // Goes on with other times of as many stages and micro-batches.
+  // Replaces the times by others, for as many stages and micro-batches.
   void set(PipelineTimes);
 
   // Returns the step's seconds, or infinity where ranks wait for each other in a circle.
@@ -72,9 +72,9 @@ class OrderClock {
   // Returns how many actions were timed so far: the work that budgets are counted in.
   int64_t timed() const { return timed_; }
 
-  // Returns, after step_s, the actions that the step's length hangs on, from its end to its begin. Each
+  // Returns, after step_s, the actions that decide the step's length, from its end to its beginning. Each
   // begins when the next one in this list, or a message of it, ends. After period_s it returns the circle of
-  // actions, through one step or several, that the period hangs on.
+  // actions, through one step or several, that decides the period.
   struct At {
     int stage = 0, index = 0;
     bool operator==(const At&) const = default;

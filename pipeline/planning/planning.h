@@ -34,9 +34,9 @@ Plan plan_network(const Profile&, const PlanOptions&, Method, const Policy&);
 double bound_of_any_order_s(const Profile&, const PlanOptions&);
 
 // Returns the stages of a given plan, priced and judged anew. A plan from a file says what is done where.
-// What that costs depends on the cluster and the step, and an edited plan's figures are out of date. Of the
-// options the stages, replicas and `at_most` are the plan's own. The step is that of the schedule, where one
-// is given, else that of the policy's. Throws Error when stages do not fit their device.
+// What that costs depends on the cluster and the step, and an edited plan's figures are out of date. The
+// plan's own stages, replicas and `at_most` replace those of the options. The step is that of the schedule,
+// where one is given, else that of the policy's schedule. Throws Error when stages do not fit their device.
 Plan price_plan(const Profile&, const Plan& given, const PlanOptions&, const Policy&,
                 const std::optional<Schedule>& = {});
 

@@ -11,10 +11,10 @@
 //
 // A waist is a node that every other node is before or after. A stage that holds a waist needs all such
 // stages before it, and all such stages after it need it. So where every stage holds a waist, fill(E) and
-// trip(D) are sums over whole stages. Where some stage holds none, trip(D) is the longest way of forwards
-// and input halves beyond some maximal node of D, for the node where it is shortest, and fill(E) leaves out
-// the stages without a waist, or is the longest way before some node that can be next after E, whichever is
-// more. The two cases are tested apart.
+// trip(D) are sums over whole stages. Where some stage holds none, trip(D) comes from the maximal nodes of D:
+// each has a longest way of forwards and input halves beyond it, and the shortest of these counts. fill(E) is
+// then the larger of two figures: the sum without the stages that hold no waist, and the longest way before
+// some node that can be next after E. The two cases are tested apart.
 //
 // Dynamic programming over the antichain DAG tests for a period T whether some cut keeps all three within T,
 // and bisection finds the least such T. Each test keeps, of the down-sets where a stage may begin, the best

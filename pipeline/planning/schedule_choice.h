@@ -41,7 +41,7 @@ struct ScheduleChoice {
   // that fits is kept. The plan's step is that of its order, which `schedule` returns without another
   // search. Its bound holds for any plan and any order.
   Plan plan(const Profile&, const PlanOptions&, Method) const;
-  // For `auto` it searches the order where `plan` has not, as options.steps counts.
+  // For `auto` it searches the order where `plan` has not, for the step or the period as options.steps says.
   Schedule schedule(const Profile&, const Plan&, const PlanOptions&) const;
   // Returns the limits of `auto` by rank. Throws a usage Error when there is another number of them.
   std::vector<int> limits(const Profile&, const Plan&, const PlanOptions&) const;

@@ -1,5 +1,5 @@
-// A StepEstimate says how long a step takes, from the sums of its stages: it is the simulator's answer but
-// for the last bits, at a small part of its price. It is for searches, which compare thousands of cuts; what
+// A StepEstimate says how long a step takes, from the sums of its stages. It gives the simulator's answer up
+// to the last bits, at a small part of the cost. It is for searches, which compare thousands of cuts; what
 // they find is then simulated.
 //
 // All messages of a micro-batch from one stage to another are posted at the same moment, so they are one

@@ -3,9 +3,9 @@
 //
 // On the host two buffers per input take turns; one is drawn into when its last copy is done, so the host is
 // less than two micro-batches ahead of the device. On the device the ring of an input has one buffer more
-// than there are micro-batches in flight: what is in the next one was used up by work that had been started
-// when the micro-batch before was loaded, and the copy begins after that work. The first micro-batch of the
-// next step is drawn during this one, where the source knows it.
+// than there are micro-batches in flight. The last use of the next buffer was started before the present
+// micro-batch was loaded, and the copy into it begins after that work. The first micro-batch of the next step
+// is drawn during this one, where the source knows it.
 //
 // Raw images (data/raw_images.h) have two buffers of their own on the device, free by the same rule, and
 // loading makes the input's tensor of them, in the order of computing.

@@ -1,5 +1,5 @@
-// In host memory a node takes as long as its call, with what the host prepares for it since the node before,
-// and the clock hears at once.
+// In host memory a node's time is that of its call, and of what the host prepares for it after the node
+// before. The clock hears of it at once.
 #pragma once
 
 #include <utility>

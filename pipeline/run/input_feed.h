@@ -11,8 +11,8 @@ class InputFeed {
   virtual ~InputFeed() = default;
 
   virtual void begin_step(const BatchSource&) {}
-  // What is computed from now on finds the micro-batch's samples. Micro-batches are loaded in the order of
-  // the rank's seat, from its first in every step.
+  // Gives the micro-batch's samples to everything that is computed from now on. Micro-batches are loaded in
+  // the order of the rank's seat, from its first in every step.
   virtual void load(int microbatch, BatchSource&) = 0;
 
   // Returns whether `load_ahead` has anything to do in some step.
@@ -20,9 +20,10 @@ class InputFeed {
   // Starts on the micro-batch after the one loaded last, if there is one. It is called when the work of the
   // one loaded last was started.
   virtual void load_ahead(BatchSource&) {}
-  // No work that is started from here on uses samples. It is called before the update, where there is one.
+  // Says that no work started from here on uses samples. It is called before the update, where there is one.
   virtual void end_use() {}
-  // At the end of the step: starts on the first micro-batch of the next one, where the source knows it.
+  // Starts on the first micro-batch of the next step, where the source knows it. It is called at the end of
+  // the step.
   virtual void load_next(BatchSource&) {}
 };
 

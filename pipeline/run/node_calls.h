@@ -38,8 +38,8 @@ class NodeCalls {
   // Absorbs the statistics of all micro-batches, and updates the weights.
   void update();
 
-  // Does the same once more, right away, while all that was read is still there. Outputs and sums of
-  // gradients are written again with the same bits, and gradients of weights go elsewhere.
+  // These do a forward or a backward once more, right away, while all that it read is still there. Outputs
+  // and sums of gradients are written again with the same bits, and gradients of weights go elsewhere.
   void forward_again(int microbatch, NodeObserver& observer) { forward(microbatch, observer); }
   void backward_again(int microbatch, Verb half, NodeObserver&);
 

@@ -1,10 +1,10 @@
 // The runner executes the schedule. It is an interpreter with one switch over the verbs.
 //
-// It owns only memory beyond a step. A rank may have several stages, and each action says its own. Weights
-// belong to the RankModel, the order of actions to the Schedule, messages go by the Transport, and samples
-// come from a BatchSource. Each kind of action is the work of one object: StepMessages, NodeCalls with
-// GradientFolds, ReplicaSum, InputFeed, NumberWatch. The last two have one implementation for host memory
-// and one for devices; StepDevice makes them.
+// Between steps it owns nothing but memory. A rank may have several stages, and each action says its own.
+// Weights belong to the RankModel, the order of actions to the Schedule, messages go by the Transport, and
+// samples come from a BatchSource. Each kind of action is the work of one object: StepMessages, NodeCalls
+// with GradientFolds, ReplicaSum, InputFeed, NumberWatch. The last two have one implementation for host
+// memory and one for devices; StepDevice makes them.
 #pragma once
 
 #include <deque>
@@ -50,8 +50,9 @@ class StageRunner : private NodeObserver {
   // step is lost, and neither the runner nor its transport can be used any more.
   StepResult run(const StepInput&, BatchSource&);
 
-  // The same in two parts: `begin` starts all that a device does in a step, and `finish` waits for the oldest
-  // step that was begun. In host memory `begin` does all of it. So many steps may be begun and not finished.
+  // These run a step in two parts: `begin` starts all that a device does in a step, and `finish` waits for
+  // the oldest step that was begun. In host memory `begin` does all of it. At most steps_at_once() steps may
+  // be begun and not finished.
   void begin(const StepInput&, BatchSource&);
   StepResult finish();
   int steps_at_once() const { return device_->steps_at_once(); }
@@ -65,8 +66,8 @@ class StageRunner : private NodeObserver {
   void set_judge(NumberJudge judge, bool decides = true) {
     if (mode_ == Mode::train) numbers_->set_judge(std::move(judge), decides);
   }
-  // With a clip, it is asked in every training step before the judge is, and gradients are scaled as it says.
-  // The schedule has a vote where there are several ranks.
+  // With a clip, the runner asks it in every training step before it asks the judge, and scales the gradients
+  // by the answer. The schedule has a vote where there are several ranks.
   void set_clip(GradientClip clip) { clip_ = std::move(clip); }
   // Enters each action's time in the sheet; after a step time counts as `other`. nullptr: there is no sheet.
   void set_time_sheet(TimeSheet* sheet) { sheet_ = sheet; }
@@ -113,7 +114,7 @@ class StageRunner : private NodeObserver {
   // The device is destroyed before what its work reads, and the timers, which use it, before the device.
   std::map<int, std::unique_ptr<InputFeed>> feeds_;  // by stage
   std::map<int, NodeCalls> calls_;                   // by stage
-  // Where the stage has replicas:
+  // These are for a stage with replicas.
   std::optional<ReplicaSum> sum_;
   std::vector<GradientBucket> buckets_;
   int last_gradient_ = -1;  // index of the action that completes the gradients

@@ -28,8 +28,8 @@ class BatchSource {
   // of its own asks for it.
   virtual const RawImages* raw(std::string_view /*input*/) const { return nullptr; }
 
-  // The rank's first micro-batch of the batch that is expected after the current one is drawn while the
-  // current batch is computed.
+  // These are about the batch that is expected after the current one, if any is. The rank's first micro-batch
+  // of it is drawn while the current batch is computed.
   virtual bool expects_more() const { return false; }
   virtual void fill_next(std::string_view /*input*/, int /*microbatch*/, const Tensor& /*out*/) {}
   virtual bool is_expected() const { return false; }  // the current batch is that of the last fill_next

@@ -61,7 +61,7 @@ class StepDevice {
   virtual bool updates_at_once() const { return false; }
 };
 
-// Makes the one for the memory of the context. All arguments must outlive it.
+// Makes the StepDevice for the memory of the context. All arguments must outlive it.
 std::unique_ptr<StepDevice> make_step_device(Context&, Transport&);
 
 }  // namespace antichain

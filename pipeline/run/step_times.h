@@ -11,7 +11,7 @@
 
 namespace antichain {
 
-// An object is for one step, which begins when it is made. The sheet may be absent.
+// An object is for one step, which begins when it is made. The sheet may be nullptr.
 class StepTimes {
  public:
   virtual ~StepTimes() = default;
@@ -22,8 +22,8 @@ class StepTimes {
   // Ends the step: from here on time is `other`, until a next step begins or the sheet's owner says something
   // else.
   void end_step() { spend(Spent::other); }
-  // To be called when the device is done. The sheet is then up to date. Returns events in seconds since the
-  // step's begin, where traced.
+  // Call this when the device is done. It brings the sheet up to date, and returns the events of a traced
+  // step, in seconds since the step's beginning.
   virtual std::vector<Event> finish() = 0;
 };
 

@@ -33,7 +33,7 @@ class TimeSheet {
  public:
   // From now on time is of this kind; the first call starts the clock. Returns what it was until now.
   Spent enter(Spent kind) { return enter(kind, Clock::now()); }
-  // Does the same from a moment on that is past. A moment before the last entry counts as that.
+  // Does the same from a moment in the past on. A moment before the last entry counts as the last entry's.
   Spent enter(Spent, Clock::time_point);
   void stop();  // the clock; enter starts it again
 

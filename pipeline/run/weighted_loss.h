@@ -1,6 +1,6 @@
-// This is what one sample adds to the loss of a step, rounded to float32. Doubles hold the sum of as many as
-// a step has exactly. So it does not matter which ranks add up which, where a network has several losses and
-// the cut parts them.
+// This is what one sample adds to the loss of a step, rounded to float32. A double holds the sum of all of a
+// step's terms exactly. So the sum does not depend on which rank adds up which terms, where a network has
+// several losses and the cut separates them.
 #pragma once
 
 #include "framework/graph.h"

@@ -1,6 +1,6 @@
 // This file decides which action certainly happens before which, whatever the speed of ranks and links. Each
-// rank does its list in order, every message is sent before it is received, and replicas do an all-reduce
-// together, and all ranks a vote.
+// rank does its list in order, every message is sent before it is received, replicas do an all-reduce
+// together, and all ranks do a vote together.
 //
 // The deadlock check, the vector clocks and the simulator go through `walk`. Only simulate_in_order has a walk
 // of its own, because it delivers messages in the transport's order.

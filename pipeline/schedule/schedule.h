@@ -36,7 +36,8 @@ enum class Verb {
   update,  // U  absorb statistics, update weights
 };
 bool computes(Verb);  // forward, backward or a half of it
-// Says whether several ranks do the action together: the ranks of a stage do a reduce so, all ranks a vote.
+// Says whether several ranks do the action together: the ranks of a stage do a reduce, and all ranks do a
+// vote.
 constexpr bool joins(Verb verb) { return verb == Verb::reduce || verb == Verb::vote; }
 
 enum class Flow { activation, gradient };

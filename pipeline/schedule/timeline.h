@@ -36,8 +36,8 @@ struct Timeline {
 void begin_at_zero(Timeline&);
 // Returns the timeline of so many steps in a row, each a period after the one before.
 Timeline repeated(const Timeline&, int steps);
-// Returns what happens within one period of the steady state, from 0 to period_s: what a step does after its
-// period is there at its beginning, as of the step before.
+// Returns what happens within one period of the steady state, from 0 to period_s. What a step does after
+// period_s stands at the beginning, as the end of the step before.
 Timeline one_period(const Timeline&);
 
 }  // namespace antichain

@@ -1,4 +1,4 @@
-// Where steps overlap, each begins on the clocks that the one before left behind: those of ranks and links.
+// Where steps overlap, each step begins with the clocks of ranks and links as the step before left them.
 // After some steps all clocks advance by the same time a step, which is the period. Such clocks are a
 // max-plus system (Baccelli, Cohen, Olsder and Quadrat, "Synchronization and Linearity", Wiley 1992): from
 // some step on they repeat, after one step or after a few.

@@ -1,5 +1,5 @@
-// A MemoryNeed is what a rank will allocate for training, added up before it does. It comes from the same
-// layouts as the real ones, in numbers only.
+// A MemoryNeed is what a rank will allocate for training, added up before it does so. The same code lays the
+// tensors out, but allocates nothing.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Parts of one block of memory are tensors that share its bytes. Each begins at a place that vector registers
-// like.
+// Parts of one block of memory are tensors that share its bytes. Each begins at a multiple of
+// part_alignment_bytes, which suits vector registers.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ constexpr int64_t part_room(int64_t bytes) {
   return (bytes + part_alignment_bytes - 1) / part_alignment_bytes * part_alignment_bytes;
 }
 
-// The i-th of n parts of so many bytes is as equal to the others as their begins allow. Of few bytes some
-// parts are empty.
+// The i-th of n parts is as long as the others, as far as the alignment allows. Where there are few bytes,
+// some parts are empty.
 struct ByteRange {
   int64_t begin_bytes = 0, bytes = 0;
 };
@@ -26,7 +26,7 @@ constexpr ByteRange equal_part(int64_t bytes, int i, int n) {
   return {begin * part_alignment_bytes, (end - begin) * part_alignment_bytes};
 }
 
-// A part keeps the whole alive. Of no bytes a part has none either.
+// A part keeps the whole alive. A part of an empty whole is empty, too.
 inline Tensor part_of(const Tensor& whole, int64_t begin_bytes, const TensorSpec& spec) {
   if (!whole) return {spec, nullptr};
   return {spec, std::shared_ptr<std::byte>(whole.storage(), whole.raw() + begin_bytes)};

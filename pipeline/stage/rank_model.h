@@ -55,15 +55,15 @@ class RankModel {
 
   // Does one pass of the optimiser over the parameters of a node, after which they are prepared anew.
   void update(NodeId id, const Rate&);
-  // Does the same pass over the parameters of several nodes at once, by what make_update made for these
-  // nodes.
+  // Does the same pass over the parameters of several nodes at once, by the Update that make_update made for
+  // these nodes.
   void update(const std::vector<NodeId>& nodes, const Update&, const Rate&);
   std::unique_ptr<Update> make_update(const std::vector<NodeId>& nodes) const;
-  // Has every kernel prepare its parameters. Whoever sets their values otherwise calls it.
+  // Has every kernel prepare its parameters. Call it after setting their values in any other way.
   void prepare();
 
-  // Where the optimiser keeps an average of the weights (framework/averaged.h), sets it to the weights.
-  // Whoever gives a new run its weights calls it.
+  // Where the optimiser keeps an average of the weights (framework/averaged.h), sets it to the weights. Call
+  // it after giving a new run its weights.
   void begin_averages();
   // Exchanges weights and averages, and prepares what they are now. Returns false where there are no
   // averages.

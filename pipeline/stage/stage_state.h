@@ -1,6 +1,6 @@
 // This is all that a stage has to remember between two steps: parameters and buffers by name, and the
-// optimiser's slots as "SLOT/NAME". It is there as files have it (plain layout), and as a copy in host memory
-// that is taken in a moment and put into files later.
+// optimiser's slots as "SLOT/NAME". The state exists in the form that files have (plain layout), and as a
+// copy in host memory, which is taken quickly and written to files later.
 #pragma once
 
 #include <functional>

@@ -1,8 +1,8 @@
 // A Checkpointer decides when and how a run saves itself. At a step's end every rank copies its stage's state
 // (together a consistent cut) and a thread of its own writes it, while training goes on. Where memory is
 // short, training waits instead and nothing is copied. Each rank tells rank 0, with the sums of a later step,
-// that its file is safe. When all are, rank 0 adds the manifest and renames the whole into place. What goes
-// wrong on the way is a warning: the former checkpoint stays, and training goes on.
+// that its file is safe. When all are, rank 0 adds the manifest and renames the whole into place. If
+// something goes wrong on the way, a warning says so: the former checkpoint stays, and training goes on.
 #pragma once
 
 #include <chrono>
@@ -51,7 +51,7 @@ class Checkpointer {
   bool due_at(int64_t step) const;  // by number: the same on every rank
   bool due_now() const;             // by time: for rank 0 to say
   double cost_s() const;            // what saving takes: measured, or a guess before the first one
-  // Says whether a checkpoint of this step, called by it, is complete or under way.
+  // Says whether a checkpoint that is named after this step is complete or under way.
   bool has(int64_t step) const;
 
   // Collective. It begins one, after the one under way has ended.
@@ -66,7 +66,7 @@ class Checkpointer {
   // Collective. It goes back to the newest complete checkpoint of this run: it sets the stage's state and
   // returns where training goes on from, or nothing when there is none.
   std::optional<TrainPosition> rewind();
-  // Returns the newest that is called by its step and was complete at the last finish(); or "".
+  // Returns the newest checkpoint that is named after its step and was complete at the last finish(), or "".
   const std::string& newest() const { return newest_; }
 
  private:

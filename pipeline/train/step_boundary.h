@@ -3,8 +3,8 @@
 // anyway. Rank 0's answer comes about five times a second and not after every step. Each answer says after
 // how many steps the next one comes.
 //
-// Where steps overlap, no rank is to wait for rank 0 to end the step. So an answer holds `lag` steps later
-// than the step that rank 0 gives it after: by then it is there.
+// Where steps overlap, no rank is to wait for rank 0 to end the step. So an answer that rank 0 gives after a
+// step holds `lag` steps later, when it has reached all ranks.
 #pragma once
 
 #include <chrono>
@@ -43,7 +43,7 @@ class StepBoundary {
   // because it drains the pipeline.
   StopVerdict pass_batch();
   // Every rank calls this where the run ends before its last step. An answer that would have held later is
-  // taken and forgotten.
+  // received and ignored.
   void end_early();
 
  private:

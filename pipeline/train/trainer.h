@@ -1,7 +1,7 @@
 // The trainer runs steps and epochs: it feeds the runner batches and learning rates, evaluates over the whole
 // test set through the same pipeline, and tells an observer on rank 0 what happened. An evaluation follows
-// each epoch, or every so many steps. The last checkpoint before it is a state in which it has not happened,
-// so a run that goes on from there evaluates first, with the same result.
+// each epoch, or every so many steps. In the last checkpoint before an evaluation the evaluation has not
+// happened yet. So a run that goes on from there evaluates first, with the same result.
 //
 // Where steps overlap, rank 0 hears of a step's results while the next one runs. A rank with a device begins
 // a step before it waits for the one in front, so that the device does not wait for the host. The pipeline

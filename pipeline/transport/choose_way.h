@@ -30,7 +30,7 @@ struct Ways {
   bool as_it_is = false;
 };
 
-// Usage Error where `asked` ("auto", "mpi", "nccl" or "ipc") can't be.
+// Throws a usage Error where `asked` ("auto", "mpi", "nccl" or "ipc") is impossible.
 Ways ways_to_try(std::string_view asked, const std::vector<WayFacts>& ranks);
 
 enum class Way { as_it_is, staged, messages, copies, copies_and_messages };

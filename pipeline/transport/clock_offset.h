@@ -1,7 +1,7 @@
-// How far the clocks of the ranks' hosts are apart, from the quickest of several round trips, half of which
-// is taken for each way (F. Cristian, "Probabilistic clock synchronization", Distributed Computing 1989; as
-// in D. Mills, "Internet Time Synchronization: the Network Time Protocol", IEEE Transactions on
-// Communications 1991).
+// These functions measure how far the clocks of the ranks' hosts are apart. The quickest of several round
+// trips counts, and each way is taken to last half of it (F. Cristian, "Probabilistic clock synchronization",
+// Distributed Computing 1989; as in D. Mills, "Internet Time Synchronization: the Network Time Protocol",
+// IEEE Transactions on Communications 1991).
 #pragma once
 
 #include <functional>
@@ -11,10 +11,11 @@
 
 namespace antichain {
 
-// Collective. What to add to this rank's clock, in seconds, to read rank 0's; `mine` reads this rank's.
+// Collective. Returns the seconds to add to this rank's clock to get rank 0's; `mine` reads this rank's.
 double clock_offset_s(Transport&, const std::function<double()>& mine, int rounds = 32);
 
-// Collective. Seconds by which each rank's wall clock is ahead of rank 0's, on rank 0; empty elsewhere.
+// Collective. Returns on rank 0 the seconds by which each rank's wall clock is ahead of rank 0's, and nothing
+// elsewhere.
 std::vector<double> clock_offsets(Transport&);
 
 }  // namespace antichain

@@ -1,5 +1,5 @@
-// One line per MPI call, and communicators that clean up after themselves. MPI_ERRORS_RETURN is set on every
-// communicator: otherwise MPI ends the process itself and no check ever fires.
+// This file has a macro that checks one MPI call, and communicators that free themselves. MPI_ERRORS_RETURN
+// is set on every communicator: otherwise MPI ends the process itself and no check ever fires.
 #pragma once
 
 #include <mpi.h>
@@ -12,11 +12,11 @@ namespace antichain {
 
 std::string mpi_error_text(int code);
 
-// A duplicate of the world: messages of one never meet those of another.
+// A Communicator is a duplicate of the world: messages of one never meet those of another.
 class Communicator {
  public:
   Communicator();
-  // Frees it, except while an exception is on its way: freeing waits for ranks that may be gone.
+  // Frees it, except while an exception is under way, because freeing waits for ranks that may be gone.
   ~Communicator();
   Communicator(const Communicator&) = delete;
 
@@ -31,7 +31,7 @@ class Communicator {
 
 }  // namespace antichain
 
-// An error names the call and MPI's own words.
+// Its error has the call and MPI's own words.
 #define ANTICHAIN_MPI(call)                                                                              \
   do {                                                                                                   \
     if (const int mpi_code = (call); mpi_code != MPI_SUCCESS)                                            \

@@ -1,4 +1,4 @@
-// By heartbeats the watchdogs of MPI ranks learn of each other: each sends its rank's Progress record to all
+// The watchdogs of MPI ranks learn of each other by heartbeats: each sends its rank's Progress record to all
 // others on a separate communicator, so that the others can name a rank that hangs or is stopped.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace antichain {
 
-// Made by all ranks together, used by the watchdog's thread alone (MPI_THREAD_MULTIPLE).
+// All ranks make theirs together. Then the watchdog's thread alone uses it (MPI_THREAD_MULTIPLE).
 class MpiHeartbeat : public RankStates {
  public:
   explicit MpiHeartbeat(const Progress& mine);

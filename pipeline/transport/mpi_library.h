@@ -1,11 +1,11 @@
-// Which MPI this program was linked to, asked of the library itself. It needs no MPI session.
+// Asks the MPI library that this program was linked to what it is. This needs no MPI session.
 #pragma once
 
 #include <string>
 
 namespace antichain {
 
-// The library's name and version in one line: "Open MPI v4.1.4"; "no MPI" in a build without it.
+// Returns the library's name and version in one line: "Open MPI v4.1.4"; "no MPI" in a build without it.
 std::string mpi_library();
 
 }  // namespace antichain

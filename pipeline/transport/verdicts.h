@@ -1,5 +1,5 @@
-// Verdicts are for something that all ranks try at the same time and that waits for the other ranks. A rank
-// that fails tells them at once, so that none waits for a rank that has gone on.
+// Verdicts are for work that all ranks try at the same time, and in which they wait for each other. A rank
+// that fails tells the others at once, so that none waits for a rank that has gone on.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
 // BatchNormalization, LayerNormalization, GroupNormalization and InstanceNormalization subtract a mean and
-// divide by a standard deviation. They differ in the numbers of which these are.
+// divide by a standard deviation. They differ in which numbers these are taken over.
 #include <fmt/format.h>
 
 #include <algorithm>

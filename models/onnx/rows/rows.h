@@ -1,5 +1,5 @@
-// These are the rows of the table of operators. Each makes our nodes of one node of ONNX's, by the functions
-// of a Translation. They throw Unsupported for options that our operators do not have.
+// These are the rows of the table of operators. Each makes our nodes from one ONNX node, by the functions of
+// a Translation. They throw Unsupported for options that our operators do not have.
 #pragma once
 
 #include "layers/activate.h"

@@ -1,4 +1,4 @@
-// These operators change the shape of a tensor, or give it, and leave the numbers as they are.
+// These operators change the shape of a tensor or return it, and leave the numbers as they are.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,5 +1,5 @@
-// DualPipeV: in the middle a rank computes a forward and a backward as one pair, so that the messages of the
-// one can travel while the other computes.
+// In DualPipeV a rank computes, in the middle of a step, a forward and a backward as one pair, so that the
+// messages of one can travel while the rank computes the other.
 //
 // DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024, has DualPipe; its V-shaped form with these eight phases
 // is in their repository DualPipe, 2025.

@@ -11,23 +11,23 @@
 
 namespace antichain::orders {
 
-// One stage a rank.
+// These are for one stage a rank.
 ComputeOrders one_f_one_b(const Seats&);
 ComputeOrders zero_bubble_h1(const Seats&);
 ComputeOrders zero_bubble_h2(const Seats&);
 int zero_bubble_h1_in_flight(const PipelinePlace&);
 int zero_bubble_h2_in_flight(const PipelinePlace&);
 
-// Any stages.
+// These are for any stages.
 ComputeOrders all_forwards_first(const Seats&);
 ComputeOrders only_forwards(const Seats&);
 int one_in_flight(const PipelinePlace&);
 
-// Stages that go round the ranks. The number of micro-batches is a multiple of that of ranks.
+// This is for stages that go round the ranks. The number of micro-batches is a multiple of that of ranks.
 ComputeOrders interleaved(const Seats&);
 int whole_groups(int microbatches, int ranks);  // the next number that is
 
-// Stages that go along the ranks and back.
+// These are for stages that go along the ranks and back.
 ComputeOrders zero_bubble_v(const Seats&);
 ComputeOrders v_half(const Seats&);
 ComputeOrders v_min(const Seats&);
