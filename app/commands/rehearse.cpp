@@ -239,7 +239,7 @@ void add_rehearse(CLI::App& app) {
   check_name(payload, "payload", {"token", "true"})->type_name("NAME")->capture_default_str()->group(group);
   CLI::Option* steps = command.add_option(
       "--steps", options->steps,
-      "after a first one, or where steps overlap as many runs of 6 in a row; the median counts");
+      "steps after a first one (where steps overlap, runs of 6 steps in a row); the median counts");
   check_whole(steps, 1, 1'000'000)->type_name("N")->capture_default_str()->group(group);
   add_rank_options(command, options->machine);
   add_transport_option(command, options->machine);
@@ -247,7 +247,7 @@ void add_rehearse(CLI::App& app) {
   add_output_option(command, "--trace", options->trace_file,
                     "write the rehearsed step for ui.perfetto.dev or chrome://tracing");
   CLI::Option* width = command.add_option("--width", options->width,
-                                          "of the drawn grid, in characters [the terminal's, else 80]");
+                                          "width of the drawn grid, in characters [the terminal's, else 80]");
   check_whole(width, 40, 1000)->type_name("N")->group("Output");
   command.callback([options] { rehearse(*options); });
 }

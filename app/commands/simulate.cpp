@@ -124,7 +124,7 @@ void add_simulate(CLI::App& app) {
                 "plan and simulate every schedule, and print them side by side")
       ->group("Schedule");
   CLI::Option* width = command.add_option("--width", options->width,
-                                          "of the drawn grid, in characters [the terminal's, else 80]");
+                                          "width of the drawn grid, in characters [the terminal's, else 80]");
   check_whole(width, 40, 1000)->type_name("N")->group("Output");
   add_output_option(command, "--json", options->json_file, "write the prediction");
   add_output_option(command, "--trace", options->trace_file,

@@ -81,6 +81,24 @@ Plan broadcast_plan(const GivenFiles& given, const PlanningOptions& planning, co
   return plan;
 }
 
+// Returns the step that the transport will take: some carry messages out in an order of their own.
+Timeline predict(const Schedule& schedule, const Plan& plan, const Profile& profile,
+                 const PlanOptions& options, const Transport& way) {
+  const Cluster& cluster = options.cluster;
+  if (!way.ordered()) return simulate(schedule, plan, profile, cluster, options.steps);
+  const auto lane_of = [&](int from, int to, Flow flow) {
+    return way.lane_between(from, to, lane_of_flow(flow)).value_or(no_lane);
+  };
+  return simulate_in_order(schedule, plan, profile, cluster, message_order(schedule, plan, profile, cluster),
+                           lane_of, options.steps);
+}
+
+// Images that the device augments are loaded as bytes.
+int64_t bytes_of_an_image(const TrainCommandOptions& options, const DataSet& set, const Rank& rank) {
+  const bool as_bytes = options.augment != "host" && !rank.context.backend().host_memory();
+  return set.image_shape().elements() * int64_t(as_bytes ? 1 : sizeof(float));
+}
+
 // Says what it costs that all ranks agree before any of them updates.
 std::string cost_of_votes(const Timeline& with, const std::string& why, const Timeline& without) {
   return hanging("Steps apart", 15,
@@ -161,29 +179,20 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   const Schedule ordered =
       obtain_training_schedule(share_order(given, task, profile, plan, job), task, profile, plan);
   const Schedule schedule = votes && job.size() > 1 ? with_votes(ordered) : ordered;
-  const Cluster& cluster = task.options.cluster;
-  const Steps steps = task.options.steps;
-  const Transport& way = tensors.over(job);
-  const auto lane_of = [&](int from, int to, Flow flow) {
-    return way.lane_between(from, to, lane_of_flow(flow)).value_or(no_lane);
-  };
-  const Timeline predicted =
-      way.ordered() ? simulate_in_order(schedule, plan, profile, cluster,
-                                        message_order(schedule, plan, profile, cluster), lane_of, steps)
-                    : simulate(schedule, plan, profile, cluster, steps);
+  const Timeline predicted = predict(schedule, plan, profile, task.options, tensors.over(job));
   if (rank.prints()) {
     if (!tensors.sentence.empty()) fmt::print("{}\n", tensors.sentence);
     fmt::print("{}\n{}\n", describe(plan, profile, task), describe(predicted, plan, profile, schedule, task));
     if (has_votes(schedule) && options.planning.overlap_steps == "auto")
-      fmt::print("{}\n", cost_of_votes(predicted, why_ranks_agree(options),
-                                       simulate(ordered, plan, profile, cluster, Steps::overlapped)));
+      fmt::print("{}\n",
+                 cost_of_votes(predicted, why_ranks_agree(options),
+                               simulate(ordered, plan, profile, task.options.cluster, Steps::overlapped)));
     std::fflush(stdout);
   }
   warn_of_crowding(rank);
-  const bool bytes = options.augment != "host" && !rank.context.backend().host_memory();
-  const MemoryNeed need = memory_need(
-      graph, *optimiser, profile, plan, schedule, job.rank(),
-      data.train->image_shape().elements() * int64_t(bytes ? 1 : sizeof(float)), !options.results.empty());
+  const MemoryNeed need =
+      memory_need(graph, *optimiser, profile, plan, schedule, job.rank(),
+                  bytes_of_an_image(options, *data.train, rank), !options.results.empty());
   const DeviceMemory device = device_memory(rank.context);
   check_available_memory(job, MemoryOf::plan, need, device);
   memory.begin(device.name.empty() ? need.total() : need.beside_device());
@@ -205,7 +214,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   settings.start = beginning.manifest.position;
   settings.checkpoint = checkpoint_options(options.checkpoint, facts, beginning);
   settings.deadline = deadline(options.checkpoint);
-  settings.between_ranks = steps;
+  settings.between_ranks = task.options.steps;
   const TrainResult result =
       train(model, profile, plan, schedule, data, tensors.over(job), settings, reporter);
   // 6. Report the results, beside what was predicted.

@@ -119,9 +119,9 @@ void add_data_batches(CLI::App& data) {
   add_data_options(command, options->data);
   add_augment_options(command, options->augmentation);
   const std::string group = "Batches";
-  CLI::Option* steps = command.add_option("--steps", options->steps, "of how many steps");
+  CLI::Option* steps = command.add_option("--steps", options->steps, "number of steps");
   check_whole(steps, 1, 1'000'000'000)->type_name("N")->capture_default_str()->group(group);
-  CLI::Option* first = command.add_option("--first-step", options->first_step, "from this step on");
+  CLI::Option* first = command.add_option("--first-step", options->first_step, "the first step");
   check_whole(first, 0, 1'000'000'000)->type_name("N")->capture_default_str()->group(group);
   CLI::Option* batch = command.add_option("--batch", options->batch, "samples per step");
   check_whole(batch, 1, 1'000'000)->type_name("N")->capture_default_str()->group(group);

@@ -116,8 +116,8 @@ void add_data_pack(CLI::App& data) {
           "train and test")
       ->type_name("FOLDER")
       ->group(from);
-  CLI::Option* fraction =
-      command.add_option("--test-fraction", o.test_fraction, "of each class, where there is no folder test");
+  CLI::Option* fraction = command.add_option("--test-fraction", o.test_fraction,
+                                             "share of each class for tests, where there is no folder test");
   check_number(fraction, 0, 0.9)->type_name("X")->capture_default_str()->group(from);
   command
       .add_flag("--skip-damaged", o.skip_damaged, "list damaged images and leave them out, instead of ending")

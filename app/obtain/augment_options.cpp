@@ -35,9 +35,10 @@ void add_augment_options(CLI::App& app, AugmentOptions& o) {
   add_mix("--mixup", o.mixup,
           "mix each image and label of a batch with the one before it, by shares from Beta(ALPHA, ALPHA), as "
           "0.2; 0: do not");
-  add_mix("--cutmix", o.cutmix,
-          "paste a rectangle of the image before, with the share that its area is, as 1; with --mixup each "
-          "batch has one of the two");
+  add_mix(
+      "--cutmix", o.cutmix,
+      "paste a rectangle of the image before, of a share from Beta(ALPHA, ALPHA), as 1; labels mix by its "
+      "area; with --mixup each batch has one of the two");
 }
 
 }  // namespace antichain

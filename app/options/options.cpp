@@ -132,9 +132,8 @@ void add_network_options(CLI::App& app, NetworkOptions& o) {
   CLI::Option* smoothing = app.add_option("--label-smoothing", o.label_smoothing,
                                           "share of the target that is spread over all classes");
   check_number(smoothing, 0, 0.999)->type_name("X")->capture_default_str()->group("Network");
-  app.add_flag(
-         "--soft-labels", o.soft_labels,
-         "labels are each class's share of the image, as --mixup and --cutmix of train need and imply it")
+  app.add_flag("--soft-labels", o.soft_labels,
+               "labels are each class's share of the image; train's --mixup and --cutmix switch this on")
       ->group("Network");
   add_precision_option(app, o.precision)->group("Network");
   CLI::Option* image =
@@ -223,7 +222,8 @@ void add_cpu_isa_option(CLI::App& app, MachineOptions& o) {
 void add_weight_gradients_option(CLI::App& app, MachineOptions& o) {
   CLI::Option* option = app.add_option(
       "--weight-gradients", o.weight_gradients,
-      "those of bf16 convolutions on a GPU: rounded, which sums a micro-batch's in float32 and "
+      "how weight gradients of bf16 convolutions are summed on a GPU: rounded, which sums a micro-batch's in "
+      "float32 and "
       "rounds it to bf16 once, as PyTorch does; or exact, which keeps float32, slower; a CPU's "
       "are exact");
   check_name(option, "way", {"rounded", "exact"})

@@ -41,12 +41,12 @@ CLI::Option* in_group(CLI::Option* option, const char* type) {
 
 void add_files(CLI::App& app, PlanningOptions& o) {
   in_group(app.add_option("--profile", o.profile_file,
-                          "use this profile (of antichain profile --json, or PipeDream's graph.txt), measure "
-                          "nothing"),
+                          "use this profile (of antichain profile --json, or PipeDream's graph.txt), and "
+                          "measure nothing"),
            "FILE");
   CLI::Option* split = app.add_option("--backward-split", o.backward_split,
-                                      "of a backward time of PipeDream's graph.txt, the share that is the "
-                                      "weight half's, at nodes with more than 10,000 bytes of parameters");
+                                      "share of a backward time in PipeDream's graph.txt that counts as the "
+                                      "weight half, at nodes with more than 10,000 bytes of parameters");
   in_group(check_number(split, 0, 1), "SHARE")->capture_default_str();
   in_group(app.add_option("--plan", o.plan_file, "use this plan (of antichain plan --json, edited or not)"),
            "FILE");
@@ -76,12 +76,12 @@ void add_what_is_asked(CLI::App& app, PlanningOptions& o) {
       "whether a rank begins the next step once its own update is done: on; off: all ranks end "
       "a step first; auto: on unless something needs all ranks before an update");
   in_group(check_name(overlap, "answer", {"auto", "on", "off"}), "NAME")->capture_default_str();
-  app.add_flag("--at-most", o.at_most, "or fewer, where that is better")->group("Planning");
+  app.add_flag("--at-most", o.at_most, "allow fewer stages where that is better")->group("Planning");
   CLI::Option* method =
       app.add_option("--method", o.method, fmt::format("planner: {}", fmt::join(method_names(), ", ")));
   in_group(check_name(method, "planner", method_names()), "NAME")->capture_default_str();
   CLI::Option* objective = app.add_option("--objective", o.objective,
-                                          "what is made small: compute (the slowest stage), "
+                                          "what to minimise: compute (the slowest stage), "
                                           "compute-or-transfer (or boundary), makespan (the simulated step), "
                                           "period (from a step to the next, where steps overlap)");
   in_group(check_name(objective, "objective", objective_names()), "NAME")->capture_default_str();

@@ -39,10 +39,11 @@ void add_peak_and_schedule(CLI::App& app, LearningRateOptions& rate) {
       ->group(group);
   CLI::Option* shape = app.add_option(
       "--lr-schedule", rate.schedule,
-      fmt::format("its course over the run's steps: {}. step: a tenth from 50 % and a hundredth from 75 % of "
-                  "them on; cosine: down to 0; one-cycle: from a 25th up to the peak over 30 % of them, then "
-                  "down to nearly 0",
-                  fmt::join(learning_rate_names(), ", ")));
+      fmt::format(
+          "the rate's course over the run's steps: {}. step: a tenth from 50 % and a hundredth from 75 % of "
+          "them on; cosine: down to 0; one-cycle: from a 25th up to the peak over 30 % of them, then "
+          "down to nearly 0",
+          fmt::join(learning_rate_names(), ", ")));
   check_name(shape, "learning-rate schedule", learning_rate_names())
       ->type_name("NAME")
       ->default_str(
@@ -87,7 +88,7 @@ void add_warmup_options(CLI::App& app, TrainCommandOptions& o) {
       ->default_str("the recipe's, at most 30 % of the course; 0 with --lr-schedule")
       ->group(group);
   CLI::Option* epochs =
-      app.add_option("--warmup-epochs", o.warmup_epochs, "the same in epochs, also parts of one");
+      app.add_option("--warmup-epochs", o.warmup_epochs, "the warm-up in epochs, which may be fractions");
   check_number(epochs, 0, most_epochs)->type_name("X")->excludes(steps)->group(group);
 }
 

@@ -22,7 +22,7 @@ void add_length_options(CLI::App& app, TrainCommandOptions& o) {
   check_whole(epochs, 1, most_epochs)->type_name("N")->group("Training");
   CLI::Option* steps = app.add_option("--steps", o.steps, "end after so many steps [whole epochs]");
   check_whole(steps, 1, most_training_steps)->type_name("N")->group("Training");
-  CLI::Option* seed = app.add_option("--seed", o.seed, "of weights, order, augmentation and dropout");
+  CLI::Option* seed = app.add_option("--seed", o.seed, "seed of weights, order, augmentation and dropout");
   check_whole(seed, 0, INT64_MAX)->type_name("N")->capture_default_str()->group("Training");
 }
 
@@ -30,7 +30,7 @@ void add_on_nan_option(CLI::App& app, TrainCommandOptions& o) {
   CLI::Option* option =
       app.add_option("--on-nan", o.on_nan,
                      "when the loss or a gradient is not finite: abort, skip the step, or rewind to the last "
-                     "checkpoint and go on behind it");
+                     "checkpoint and go on with the next batch");
   check_name(option, "way", on_nan_names())->type_name("NAME")->capture_default_str()->group("Training");
 }
 
@@ -67,14 +67,15 @@ void add_train_options(CLI::App& app, TrainCommandOptions& o) {
   add_machine_options(app, o.machine);
   add_transport_option(app, o.machine);
   add_augment_option(app, o);
-  add_output_option(app, "--results", o.results,
-                    "a folder for all of it: the trained weights, run.json (program, command, all settings), "
-                    "log, profile, plan, metrics, summary")
+  add_output_option(
+      app, "--results", o.results,
+      "a folder for all results: the trained weights, run.json (program, command, all settings), "
+      "log, profile, plan, metrics, summary")
       ->type_name("DIR");
   add_output_option(app, "--metrics", o.metrics_file, "write one JSON line per step and epoch");
   add_output_option(app, "--trace", o.trace_file,
                     "write one measured step for ui.perfetto.dev or chrome://tracing");
-  add_output_option(app, "--json", o.json_file, "write what came of it");
+  add_output_option(app, "--json", o.json_file, "write the results");
 }
 
 void check(const TrainCommandOptions& o) {

@@ -22,7 +22,7 @@ std::unique_ptr<NumberWatch> HostDevice::make_numbers(RankModel& model, const Wa
 }
 
 std::unique_ptr<StepTimes> HostDevice::make_times(int rank, bool traced, TimeSheet* sheet) {
-  return std::make_unique<HostTimes>(rank, traced, sheet);
+  return std::make_unique<HostStepTimes>(rank, traced, sheet);
 }
 
 std::unique_ptr<NodeTimer> HostDevice::make_timer(const NodeClock& clock, bool) {

@@ -15,46 +15,46 @@ Clock::time_point moment(double s) {
 
 }  // namespace
 
-HostTimes::HostTimes(int rank, bool traced, TimeSheet* sheet)
+HostStepTimes::HostStepTimes(int rank, bool traced, TimeSheet* sheet)
     : rank_(rank), traced_(traced), sheet_(sheet), begin_s_(now_s()) {}
 
-void HostTimes::start(const Action& action) {
+void HostStepTimes::start(const Action& action) {
   spend(spent_on(action.verb));
   if (traced_) events_.push_back({rank_, action, now_s() - begin_s_});
 }
 
-void HostTimes::end() {
+void HostStepTimes::end() {
   if (traced_) events_.back().end_s = now_s() - begin_s_;
 }
 
-void HostTimes::spend(Spent kind) {
+void HostStepTimes::spend(Spent kind) {
   if (sheet_) sheet_->enter(kind);
 }
 
-std::vector<Event> HostTimes::finish() { return std::move(events_); }
+std::vector<Event> HostStepTimes::finish() { return std::move(events_); }
 
-StampedTimes::StampedTimes(int rank, bool traced, TimeSheet* sheet, DeviceStep& device)
+StampedStepTimes::StampedStepTimes(int rank, bool traced, TimeSheet* sheet, DeviceStep& device)
     : rank_(rank), traced_(traced), sheet_(sheet), device_(device) {
   if (traced_ || sheet_) device_.tie_clocks(traced_);
   begin_s_ = now_s();
 }
 
-void StampedTimes::start(const Action& action) {
+void StampedStepTimes::start(const Action& action) {
   spend(spent_on(action.verb));
   if (!traced_) return;
   events_.push_back({rank_, action});
   starts_.push_back(device_.stamp());
 }
 
-void StampedTimes::end() {
+void StampedStepTimes::end() {
   if (traced_) ends_.push_back(device_.stamp());
 }
 
-void StampedTimes::spend(Spent kind) {
+void StampedStepTimes::spend(Spent kind) {
   if (sheet_ && (spent_.empty() || spent_.back().kind != kind)) spent_.push_back({kind, device_.stamp()});
 }
 
-std::vector<Event> StampedTimes::finish() {
+std::vector<Event> StampedStepTimes::finish() {
   for (const auto& [kind, stamp] : spent_) sheet_->enter(kind, moment(device_.at_s(stamp)));
   for (size_t i = 0; i < starts_.size(); ++i) {
     events_[i].start_s = device_.at_s(starts_[i]) - begin_s_;

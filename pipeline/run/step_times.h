@@ -1,6 +1,6 @@
 // StepTimes record when a rank did what within a step. In host memory an action takes as long as its call
-// (HostTimes). On a device the calls only start work. There the times are the device's: stamps in the stream
-// that the rank computes in, read when the step is done (StampedTimes).
+// (HostStepTimes). On a device the calls only start work. There the times are the device's: stamps in the stream
+// that the rank computes in, read when the step is done (StampedStepTimes).
 #pragma once
 
 #include <vector>
@@ -27,9 +27,9 @@ class StepTimes {
   virtual std::vector<Event> finish() = 0;
 };
 
-class HostTimes final : public StepTimes {
+class HostStepTimes final : public StepTimes {
  public:
-  HostTimes(int rank, bool traced, TimeSheet*);
+  HostStepTimes(int rank, bool traced, TimeSheet*);
   void start(const Action&) override;
   void end() override;
   void spend(Spent) override;
@@ -43,9 +43,9 @@ class HostTimes final : public StepTimes {
   std::vector<Event> events_;
 };
 
-class StampedTimes final : public StepTimes {
+class StampedStepTimes final : public StepTimes {
  public:
-  StampedTimes(int rank, bool traced, TimeSheet*, DeviceStep&);
+  StampedStepTimes(int rank, bool traced, TimeSheet*, DeviceStep&);
   void start(const Action&) override;
   void end() override;
   void spend(Spent) override;

@@ -39,7 +39,7 @@ std::unique_ptr<NumberWatch> StreamDevice::make_numbers(RankModel& model, const 
 }
 
 std::unique_ptr<StepTimes> StreamDevice::make_times(int rank, bool traced, TimeSheet* sheet) {
-  return std::make_unique<StampedTimes>(rank, traced, sheet, *step_);
+  return std::make_unique<StampedStepTimes>(rank, traced, sheet, *step_);
 }
 
 std::unique_ptr<NodeTimer> StreamDevice::make_timer(const NodeClock& clock, bool clocks_tied) {

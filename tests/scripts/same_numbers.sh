@@ -7,7 +7,7 @@
 #   tests/scripts/same_numbers.sh build/antichain                 all four models
 #   tests/scripts/same_numbers.sh build/antichain resnet20        some of them
 #
-# TRAIN_OPTIONS is added to every run ("--device cuda").
+# TRAIN_OPTIONS is added to every run ("--device cuda"). SCHEDULES are those of processes (1f1b gpipe).
 set -uo pipefail
 program=$1
 shift
@@ -49,7 +49,7 @@ for model in "${models[@]}"; do
   [ "$(numbers "$folder/alone.json" | wc -l)" = 6 ] || { echo "FAILED: not 5 losses and a state"; exit 1; }
   echo "$model, one rank: state $(numbers "$folder/alone.json" | tail -n 1)"
   for ranks in 2 3 4; do
-    for schedule in 1f1b gpipe; do
+    for schedule in ${SCHEDULES:-1f1b gpipe}; do
       compare "$model" "mpi-$ranks-$schedule" "${MPIRUN:-mpirun}" -n $ranks "$program" train --schedule $schedule
     done
     compare "$model" "local-$ranks" "$program" train --local $ranks

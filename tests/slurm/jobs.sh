@@ -155,10 +155,12 @@ case $case in
     ;;
   evaluate) # the checkpoint of two ranks, on one and on three: the same
     train[-3]=3 # steps
+    mkdir data
+    for _ in $(seq 500); do printf '\3'; head -c 3072 /dev/urandom; done | tee data/data_batch_1.bin >data/test_batch.bin
     profile
     "$TEST_PROGRAM" train --local 2 "${train[@]}" --checkpoint saved >out.log 2>&1 || fail "no checkpoint"
     for ranks in 1 3; do
-      job=$(submit evaluate -n $ranks -- --model resnet20 --dataset synthetic --weights "$PWD/saved") || fail "not submitted"
+      job=$(submit evaluate -n $ranks -- --model resnet20 --data-dir "$PWD/data" --weights "$PWD/saved") || fail "not submitted"
       finished "$job"
       expect_code "$job" 0
       says '"accuracy"' "antichain-evaluate-$job/evaluation.json"
