@@ -79,7 +79,7 @@ Connected connect(const DeviceMessages& offer, const Context& context, Transport
     job.check_job();  // else the others never come to compare
     mine = fmt::format("rank {} on {} found NCCL unable: {}", job.rank(), job.host(), one_line(error.what()));
   }
-  if (verdicts.share(made.messages != nullptr)) return made;
+  if (verdicts.all_good(made.messages != nullptr)) return made;
   const std::vector<std::string> all = job.gather(mine);
   const auto first = std::ranges::find_if(all, [](const std::string& why) { return !why.empty(); });
   made.failure = job.broadcast(first == all.end() ? "" : *first);

@@ -31,7 +31,7 @@ void Verdicts::look() {
   }
 }
 
-bool Verdicts::share(bool good) {
+bool Verdicts::all_good(bool good) {
   for (int peer = 0; peer < job_.size(); ++peer)
     if (peer != job_.rank()) job_.send(key, peer, message(good));
   for (Other& other : others_)

@@ -12,11 +12,11 @@ class Verdicts {
  public:
   struct OthersFailed {};
 
-  explicit Verdicts(Transport& job);  // collective, and so is `share`
+  explicit Verdicts(Transport& job);  // collective, and so is `all_good`
   // Called while this rank tries. Throws OthersFailed once any rank has given a bad verdict.
   void look();
   // Gives this rank's verdict and waits for all others. Returns whether all are good.
-  bool share(bool good);
+  bool all_good(bool good);
 
  private:
   struct Other {
