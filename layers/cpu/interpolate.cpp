@@ -113,15 +113,10 @@ class InterpolateKernel : public Kernel {
 }  // namespace
 
 KernelEntry interpolate_entry() {
-  return {.lower =
-              [](const Op&, std::span<const Shape>, std::span<const Layout> offered, Precision precision) {
-                const Layout layout = accept(offered[0]);
-                return Lowering{.x = {layout}, .y = layout, .precision = precision, .adds_dx = true};
-              },
-          .make =
-              [](const Op& op, std::span<const TensorSpec> x, const Lowering&) {
-                return make_typed<InterpolateKernel>(x[0].dtype, static_cast<const Interpolate&>(op), x[0]);
-              }};
+  return {.lower = lower_in_its_layout,
+          .make = [](const Op& op, std::span<const TensorSpec> x, const Lowering&) {
+            return make_typed<InterpolateKernel>(x[0].dtype, static_cast<const Interpolate&>(op), x[0]);
+          }};
 }
 
 }  // namespace antichain::cpu

@@ -54,16 +54,11 @@ class StochasticDepthKernel : public Kernel {
 }  // namespace
 
 KernelEntry stochastic_depth_entry() {
-  return {.lower =
-              [](const Op&, std::span<const Shape>, std::span<const Layout> offered, Precision precision) {
-                const Layout layout = accept(offered[0]);
-                return Lowering{.x = {layout}, .y = layout, .precision = precision, .adds_dx = true};
-              },
-          .make =
-              [](const Op& op, std::span<const TensorSpec> x, const Lowering&) {
-                return make_typed<StochasticDepthKernel>(x[0].dtype, dynamic_cast<const StochasticDepth&>(op),
-                                                         x[0].shape[0]);
-              }};
+  return {.lower = lower_in_its_layout,
+          .make = [](const Op& op, std::span<const TensorSpec> x, const Lowering&) {
+            return make_typed<StochasticDepthKernel>(x[0].dtype, dynamic_cast<const StochasticDepth&>(op),
+                                                     x[0].shape[0]);
+          }};
 }
 
 }  // namespace antichain::cpu

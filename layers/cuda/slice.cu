@@ -79,15 +79,10 @@ class SliceKernel : public Kernel {
 }  // namespace
 
 KernelEntry slice_entry() {
-  return {.lower =
-              [](const Op&, std::span<const Shape> x, std::span<const Layout>, Precision precision) {
-                const Layout layout = layout_of(x[0]);
-                return Lowering{.x = {layout}, .y = layout, .precision = precision, .adds_dx = true};
-              },
-          .make =
-              [](const Op& op, std::span<const TensorSpec> x, const Lowering&) {
-                return make_typed<SliceKernel>(x[0].dtype, static_cast<const Slice&>(op), x[0]);
-              }};
+  return {.lower = lower_in_its_layout,
+          .make = [](const Op& op, std::span<const TensorSpec> x, const Lowering&) {
+            return make_typed<SliceKernel>(x[0].dtype, static_cast<const Slice&>(op), x[0]);
+          }};
 }
 
 }  // namespace antichain::cuda

@@ -52,16 +52,11 @@ class StochasticDepthKernel : public Kernel {
 }  // namespace
 
 KernelEntry stochastic_depth_entry() {
-  return {.lower =
-              [](const Op&, std::span<const Shape> x, std::span<const Layout>, Precision precision) {
-                const Layout layout = layout_of(x[0]);
-                return Lowering{.x = {layout}, .y = layout, .precision = precision, .adds_dx = true};
-              },
-          .make =
-              [](const Op& op, std::span<const TensorSpec> x, const Lowering&) {
-                return make_typed<StochasticDepthKernel>(x[0].dtype, dynamic_cast<const StochasticDepth&>(op),
-                                                         x[0].shape);
-              }};
+  return {.lower = lower_in_its_layout,
+          .make = [](const Op& op, std::span<const TensorSpec> x, const Lowering&) {
+            return make_typed<StochasticDepthKernel>(x[0].dtype, dynamic_cast<const StochasticDepth&>(op),
+                                                     x[0].shape);
+          }};
 }
 
 }  // namespace antichain::cuda

@@ -46,6 +46,20 @@ inline bool has_buffer(const Schedule& schedule, const Slots& slots, int rank, c
   return before < used_up + slots.receive_ring(flow);
 }
 
+// Lets every rank go on until none moves any more or something is wrong. Returns what is wrong, else where
+// ranks stand that did not come to their end, or "".
+template <class GoOn, class State>
+std::string play(int ranks, const std::string& wrong, const GoOn& go_on, const State& state) {
+  for (bool moved = true; moved && wrong.empty();) {
+    moved = false;
+    for (int r = 0; r < ranks; ++r) moved = go_on(r) || moved;
+  }
+  if (!wrong.empty()) return wrong;
+  std::string stuck;
+  for (int r = 0; r < ranks; ++r) stuck += state(r);
+  return stuck;
+}
+
 class LaneRendezvous {
  public:
   LaneRendezvous(const Schedule& schedule, const std::vector<std::vector<int>>& issue, Host host,
@@ -68,23 +82,19 @@ class LaneRendezvous {
 
   // "" when every rank came to its end and every exchange took place; else what is wrong.
   std::string carry_out() {
-    for (bool moved = true; moved && wrong_.empty();) {
-      moved = false;
-      for (size_t r = 0; r < ranks_.size(); ++r) {
-        moved = step(int(r)) || moved;
-        moved = meet(int(r)) || moved;
-      }
-    }
-    if (!wrong_.empty()) return wrong_;
-    std::string stuck;
-    for (size_t r = 0; r < ranks_.size(); ++r) stuck += state(int(r));
-    return stuck;
+    return play(
+        int(ranks_.size()), wrong_,
+        [this](int r) {
+          const bool stepped = step(r);
+          return meet(r) || stepped;
+        },
+        [this](int r) { return state(r); });
   }
 
   int exchanges() const { return exchanges_; }
 
  private:
-  struct Rank {
+  struct RankProgress {
     size_t next = 0, issued = 0;             // action; turn of the issue order
     std::vector<int> issue;                  // indices into the list, marked as below
     std::map<int, std::deque<int>> streams;  // by lane
@@ -129,7 +139,7 @@ class LaneRendezvous {
 
   // As far as the host of a rank comes.
   bool step(int r) {
-    Rank& rank = ranks_[size_t(r)];
+    RankProgress& rank = ranks_[size_t(r)];
     bool moved = false;
     for (;; moved = true) {
       if (host_ == Host::blocks && !rank.empty()) return moved;
@@ -198,7 +208,7 @@ class LaneRendezvous {
   }
 
   std::string state(int r) const {
-    const Rank& rank = ranks_[size_t(r)];
+    const RankProgress& rank = ranks_[size_t(r)];
     if (ended(r) && rank.empty() && rank.issued == rank.issue.size()) return "";
     std::string heads;
     for (const int lane : {0, 1})
@@ -214,7 +224,7 @@ class LaneRendezvous {
   const Partners partners_;
   const std::vector<RankSlots> slots_;
 
-  std::vector<Rank> ranks_;
+  std::vector<RankProgress> ranks_;
   std::string wrong_;
   int exchanges_ = 0;
 };
