@@ -35,12 +35,6 @@ Layout blocked();
 // Returns the layout for operators that work on any: the one offered if kernels here share it, otherwise
 // `blocked()`.
 inline Layout accept(Layout offered) { return offered == Layout::nhwc ? blocked() : offered; }
-// Lowers an operator whose input and output have the accepted layout, and whose backward adds to dx.
-inline Lowering lower_in_its_layout(const Op&, std::span<const Shape>, std::span<const Layout> offered,
-                                    Precision precision) {
-  const Layout layout = accept(offered[0]);
-  return {.x = {layout}, .y = layout, .precision = precision, .adds_dx = true};
-}
 
 // Describes a tensor's shape, type and layout in oneDNN's terms. Tensors of rank 2 (N x C) are `nc`, of rank
 // 1 `x`.

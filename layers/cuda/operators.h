@@ -8,7 +8,6 @@
 #pragma once
 
 #include <map>
-#include <span>
 #include <string>
 
 #include "framework/alternatives.h"
@@ -54,12 +53,5 @@ ListAlternatives conv2d_alternatives(Factors);
 
 // Returns the layout that every operator here wants for images; rows have only one.
 inline Layout layout_of(const Shape& shape) { return shape.rank() == 4 ? Layout::nhwc : Layout::plain; }
-
-// Lowers an operator whose input and output have that layout, and whose backward adds to dx.
-inline Lowering lower_in_its_layout(const Op&, std::span<const Shape> x, std::span<const Layout>,
-                                    Precision precision) {
-  const Layout layout = layout_of(x[0]);
-  return {.x = {layout}, .y = layout, .precision = precision, .adds_dx = true};
-}
 
 }  // namespace antichain::cuda

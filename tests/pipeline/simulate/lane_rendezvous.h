@@ -46,21 +46,36 @@ inline bool has_buffer(const Schedule& schedule, const Slots& slots, int rank, c
   return before < used_up + slots.receive_ring(flow);
 }
 
-// Lets every rank go on until none moves any more or something is wrong. Returns what is wrong, else where
-// ranks stand that did not come to their end, or "".
-template <class GoOn, class State>
-std::string play(int ranks, const std::string& wrong, const GoOn& go_on, const State& state) {
-  for (bool moved = true; moved && wrong.empty();) {
-    moved = false;
-    for (int r = 0; r < ranks; ++r) moved = go_on(r) || moved;
-  }
-  if (!wrong.empty()) return wrong;
-  std::string stuck;
-  for (int r = 0; r < ranks; ++r) stuck += state(r);
-  return stuck;
-}
+// IssuingRanks go on, one after the other, until none moves any more or something is wrong.
+class IssuingRanks {
+ public:
+  virtual ~IssuingRanks() = default;
 
-class LaneRendezvous {
+  // "" when every rank came to its end and everything took place; else what is wrong.
+  std::string carry_out() {
+    for (bool moved = true; moved && wrong_.empty();) {
+      moved = false;
+      for (int r = 0; r < ranks(); ++r) {
+        moved = step(r) || moved;
+        moved = meet(r) || moved;
+      }
+    }
+    if (!wrong_.empty()) return wrong_;
+    std::string stuck;
+    for (int r = 0; r < ranks(); ++r) stuck += state(r);
+    return stuck;
+  }
+
+ protected:
+  virtual int ranks() const = 0;
+  virtual bool step(int r) = 0;                // as far as the host of a rank comes
+  virtual bool meet(int r) = 0;                // what heads the rank's streams, where it can take place
+  virtual std::string state(int r) const = 0;  // "" of a rank that came to its end
+
+  std::string wrong_;
+};
+
+class LaneRendezvous : public IssuingRanks {
  public:
   LaneRendezvous(const Schedule& schedule, const std::vector<std::vector<int>>& issue, Host host,
                  const LaneOf& lane_of = one_lane)
@@ -78,17 +93,6 @@ class LaneRendezvous {
         ranks_[r].issue.push_back(first ? mark(i) : i);
       }
     }
-  }
-
-  // "" when every rank came to its end and every exchange took place; else what is wrong.
-  std::string carry_out() {
-    return play(
-        int(ranks_.size()), wrong_,
-        [this](int r) {
-          const bool stepped = step(r);
-          return meet(r) || stepped;
-        },
-        [this](int r) { return state(r); });
   }
 
   int exchanges() const { return exchanges_; }
@@ -137,8 +141,9 @@ class LaneRendezvous {
     return true;
   }
 
-  // As far as the host of a rank comes.
-  bool step(int r) {
+  int ranks() const override { return int(ranks_.size()); }
+
+  bool step(int r) override {
     RankProgress& rank = ranks_[size_t(r)];
     bool moved = false;
     for (;; moved = true) {
@@ -163,7 +168,7 @@ class LaneRendezvous {
     ranks_[size_t(r)].streams[lane].pop_front();
   }
 
-  bool meet(int r) {
+  bool meet(int r) override {
     bool moved = false;
     for (const int lane : {0, 1}) moved = meet(r, lane) || moved;
     for (int i = 0; i < int(schedule_.ranks[size_t(r)].size()); ++i)
@@ -207,7 +212,7 @@ class LaneRendezvous {
     return true;
   }
 
-  std::string state(int r) const {
+  std::string state(int r) const override {
     const RankProgress& rank = ranks_[size_t(r)];
     if (ended(r) && rank.empty() && rank.issued == rank.issue.size()) return "";
     std::string heads;
@@ -225,7 +230,6 @@ class LaneRendezvous {
   const std::vector<RankSlots> slots_;
 
   std::vector<RankProgress> ranks_;
-  std::string wrong_;
   int exchanges_ = 0;
 };
 

@@ -19,7 +19,7 @@
 
 namespace antichain::test {
 
-class TurnRendezvous {
+class TurnRendezvous : public IssuingRanks {
  public:
   // `turns`: of each rank. Those of channels behind the schedule's belong to the rank's all-reduce.
   TurnRendezvous(const Schedule& schedule, std::vector<std::vector<Turn>> turns, Host host)
@@ -30,17 +30,6 @@ class TurnRendezvous {
         ranks_(schedule.ranks.size()) {
     const Channels channels(schedule);
     for (size_t r = 0; r < ranks_.size(); ++r) list(int(r), channels);
-  }
-
-  // "" when every rank came to its end and every message took place; else what is wrong.
-  std::string carry_out() {
-    return play(
-        int(ranks_.size()), wrong_,
-        [this](int r) {
-          const bool stepped = step(r);
-          return meet(r) || stepped;
-        },
-        [this](int r) { return state(r); });
   }
 
  private:
@@ -103,8 +92,9 @@ class TurnRendezvous {
     return true;
   }
 
-  // As far as the host of a rank comes.
-  bool step(int r) {
+  int ranks() const override { return int(ranks_.size()); }
+
+  bool step(int r) override {
     RankProgress& rank = ranks_[size_t(r)];
     for (bool moved = false;; moved = true) {
       if (host_ == Host::blocks && !rank.stream.empty()) return moved;
@@ -129,7 +119,7 @@ class TurnRendezvous {
   }
 
   // The sends at the head of the rank's stream.
-  bool meet(int r) {
+  bool meet(int r) override {
     RankProgress& rank = ranks_[size_t(r)];
     bool moved = false;
     for (size_t i = 0; i < heads(r); ++i) {
@@ -168,7 +158,7 @@ class TurnRendezvous {
   }
 
   static std::string name(const Turn& t) { return fmt::format("{}.{}", t.key.channel, t.key.microbatch); }
-  std::string state(int r) const {
+  std::string state(int r) const override {
     const RankProgress& rank = ranks_[size_t(r)];
     if (ended(r) && rank.stream.empty() && rank.issued == turns_[size_t(r)].size()) return "";
     std::string text =
@@ -185,7 +175,6 @@ class TurnRendezvous {
   const Host host_;
   const std::vector<RankSlots> slots_;
   std::vector<RankProgress> ranks_;
-  std::string wrong_;
 };
 
 }  // namespace antichain::test
