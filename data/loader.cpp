@@ -71,12 +71,12 @@ void Loader::fill(std::string_view input, const BatchPosition& at, int microbatc
 void Loader::fill_images(const BatchPosition& position, int microbatch, const Tensor& out) {
   check(out, images_spec(), microbatch);
   ANTICHAIN_CHECK(options_.images, "this loader was made for labels only");
-  const Place place{position, microbatch};
+  const MicrobatchPosition place{position, microbatch};
   if (!take(place, out)) decode(own_, place, out);
 }
 
 void Loader::fill_labels(const BatchPosition& position, int microbatch, const Tensor& out) {
-  const Place place{position, microbatch};
+  const MicrobatchPosition place{position, microbatch};
   if (out.dtype() == DType::f32) return fill_shares(place, out);
   check(out, {{microbatch_samples()}, DType::i32}, microbatch);
   if (raw_.mixed)
@@ -88,7 +88,7 @@ void Loader::fill_labels(const BatchPosition& position, int microbatch, const Te
   }
 }
 
-void Loader::fill_shares(const Place& place, const Tensor& out) {
+void Loader::fill_shares(const MicrobatchPosition& place, const Tensor& out) {
   ANTICHAIN_CHECK(out.shape().rank() == 2, "shares are N x K");
   const int64_t classes = out.shape()[1];
   check(out, {{microbatch_samples(), classes}}, place.microbatch);
@@ -121,18 +121,18 @@ void Loader::check(const Tensor& out, const TensorSpec& spec, int microbatch) co
                   "the loader fills tensors of shape " + spec.shape.str() + ", not " + out.shape().str());
 }
 
-Loader::Place Loader::after(const Place& place) const {
+Loader::MicrobatchPosition Loader::after(const MicrobatchPosition& place) const {
   const int next = place.microbatch + options_.every;
   if (next < options_.microbatches) return {place.position, next};
   return {own_.sampler.after(place.position), options_.first_microbatch};
 }
 
-int64_t Loader::index_of(Sampler& sampler, const Place& place, int64_t n) const {
+int64_t Loader::index_of(Sampler& sampler, const MicrobatchPosition& place, int64_t n) const {
   const int64_t in_batch = place.microbatch * microbatch_samples() + n;
   return sampler.sample(place.position, (in_batch + options_.batch) % options_.batch);
 }
 
-Augmentation Loader::draw(const Place& place, int64_t index) const {
+Augmentation Loader::draw(const MicrobatchPosition& place, int64_t index) const {
   if (!options_.train) return {};
   return draw_augmentation(options_.augment, data_->image_shape(), options_.seed, place.position.epoch,
                            index);
@@ -143,7 +143,8 @@ Mix Loader::mix_of(const BatchPosition& position) const {
   return draw_mix(options_.augment, data_->image_shape(), options_.seed, position.epoch, position.batch);
 }
 
-void Loader::make_image(Workshop& workshop, const Place& place, int64_t n, std::span<float> out) const {
+void Loader::make_image(Workshop& workshop, const MicrobatchPosition& place, int64_t n,
+                        std::span<float> out) const {
   const int64_t index = index_of(workshop.sampler, place, n);
   if (index == Sampler::padding) {
     std::fill(out.begin(), out.end(), 0.0f);
@@ -155,7 +156,7 @@ void Loader::make_image(Workshop& workshop, const Place& place, int64_t n, std::
   normaliser_(workshop.pixels, data_->image_shape(), rest, out);
 }
 
-void Loader::decode(Workshop& workshop, const Place& place, const Tensor& out) const {
+void Loader::decode(Workshop& workshop, const MicrobatchPosition& place, const Tensor& out) const {
   if (options_.raw) return read_raw(workshop, place, out);
   const Shape chw = data_->image_shape();
   const Mix mix = mix_of(place.position);
@@ -173,7 +174,7 @@ void Loader::decode(Workshop& workshop, const Place& place, const Tensor& out) c
 }
 
 // The bytes of samples that pad the last batch are arbitrary.
-void Loader::read_raw(Workshop& workshop, const Place& place, const Tensor& out) const {
+void Loader::read_raw(Workshop& workshop, const MicrobatchPosition& place, const Tensor& out) const {
   const int64_t image_bytes = data_->image_shape().elements();
   const Mix mix = mix_of(place.position);
   DrawnImage* record = raw_records(out);
@@ -190,9 +191,9 @@ void Loader::read_raw(Workshop& workshop, const Place& place, const Tensor& out)
 
 // Waits for the thread to make `place` if that is what it makes next. Otherwise sends it to what follows
 // `place`, and returns false: then the caller decodes this one itself.
-bool Loader::take(const Place& place, const Tensor& out) {
+bool Loader::take(const MicrobatchPosition& place, const Tensor& out) {
   std::unique_lock lock(mutex_);
-  const Place oldest = made_ > taken_ ? ring_[size_t(taken_) % ring_.size()].place : next_;
+  const MicrobatchPosition oldest = made_ > taken_ ? ring_[size_t(taken_) % ring_.size()].place : next_;
   if (!(oldest == place)) {
     taken_ = made_;
     next_ = after(place);
@@ -215,7 +216,7 @@ void Loader::work() {
     changed_.wait(lock, [&] { return stop_ || (!failure_ && made_ - taken_ < int64_t(ring_.size())); });
     if (stop_) return;
     Slot& slot = ring_[size_t(made_) % ring_.size()];
-    const Place place = next_;
+    const MicrobatchPosition place = next_;
     const int64_t course = course_;
     lock.unlock();
     std::exception_ptr failure;

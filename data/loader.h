@@ -64,16 +64,16 @@ class Loader {
   void fill_labels(const BatchPosition&, int microbatch, const Tensor& out);
 
  private:
-  struct Place {
+  struct MicrobatchPosition {
     BatchPosition position;
     int microbatch = 0;
-    bool operator==(const Place&) const = default;
+    bool operator==(const MicrobatchPosition&) const = default;
   };
   struct Slot {
-    Place place;
+    MicrobatchPosition place;
     Tensor images;
   };
-  Place after(const Place&) const;
+  MicrobatchPosition after(const MicrobatchPosition&) const;
   TensorSpec images_spec() const;
   // What a thread needs to make images.
   struct Workshop {
@@ -82,15 +82,15 @@ class Loader {
     std::vector<float> own, before;  // to mix
   };
   // Returns the index of sample n of the micro-batch, or Sampler::padding; −1 is the sample before the first.
-  int64_t index_of(Sampler&, const Place&, int64_t n) const;
-  Augmentation draw(const Place&, int64_t index) const;
+  int64_t index_of(Sampler&, const MicrobatchPosition&, int64_t n) const;
+  Augmentation draw(const MicrobatchPosition&, int64_t index) const;
   Mix mix_of(const BatchPosition&) const;
-  void make_image(Workshop&, const Place&, int64_t n, std::span<float> out) const;
-  void decode(Workshop&, const Place&, const Tensor& out) const;
-  void read_raw(Workshop&, const Place&, const Tensor& out) const;
-  void fill_shares(const Place&, const Tensor& out);
+  void make_image(Workshop&, const MicrobatchPosition&, int64_t n, std::span<float> out) const;
+  void decode(Workshop&, const MicrobatchPosition&, const Tensor& out) const;
+  void read_raw(Workshop&, const MicrobatchPosition&, const Tensor& out) const;
+  void fill_shares(const MicrobatchPosition&, const Tensor& out);
   void check(const Tensor& out, const TensorSpec&, int microbatch) const;
-  bool take(const Place&, const Tensor& out);
+  bool take(const MicrobatchPosition&, const Tensor& out);
   void work();
 
   std::shared_ptr<const DataSet> data_;
@@ -103,8 +103,8 @@ class Loader {
   std::condition_variable changed_;
   std::vector<Slot> ring_;  // filled slots: ring_[taken_ % n] … ring_[(made_ − 1) % n]
   int64_t made_ = 0, taken_ = 0;
-  int64_t course_ = 0;  // counts restarts: a slot made for an older course is thrown away
-  Place next_;          // what the thread makes next
+  int64_t course_ = 0;       // counts restarts: a slot made for an older course is thrown away
+  MicrobatchPosition next_;  // what the thread makes next
   std::exception_ptr failure_;
   bool stop_ = false;
   std::thread thread_;  // last: it uses the others

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "framework/error.h"
 #include "layers/check_inputs.h"
@@ -62,6 +63,20 @@ struct FromInnermost {
   }
 };
 
+// Returns the layout of y, whose numbers are in the order of the sums, or nothing where no layout of y is in
+// that order, or where the layout of x blocks the channels that are averaged.
+std::optional<Layout> layout_of_means(const Mean& op, const Shape& x, Layout layout) {
+  if (layout == Layout::plain) return Layout::plain;
+  const bool blocks = DenseView({.shape = x, .layout = layout}).block > 1;
+  if (blocks && op.averages(1)) return std::nullopt;
+  if (op.keep_dims) return layout;
+  // Without a row or a column, an image's channels have to be the only numbers left, or none of them.
+  const bool pixels = op.averages(2) && op.averages(3);
+  const bool fills = x[1] % DenseView({.shape = x, .layout = layout}).block == 0;
+  if (op.averages(1) || (pixels && fills)) return Layout::plain;
+  return std::nullopt;
+}
+
 }  // namespace
 
 MeanAxes mean_axes(const Mean& op, const TensorSpec& x) {
@@ -82,16 +97,12 @@ MeanAxes mean_axes(const Mean& op, const TensorSpec& x) {
   return all;
 }
 
-std::optional<Layout> layout_of_means(const Mean& op, const Shape& x, Layout layout) {
-  if (layout == Layout::plain) return Layout::plain;
-  const bool blocks = DenseView({.shape = x, .layout = layout}).block > 1;
-  if (blocks && op.averages(1)) return std::nullopt;
-  if (op.keep_dims) return layout;
-  // Without a row or a column, an image's channels have to be the only numbers left, or none of them.
-  const bool pixels = op.averages(2) && op.averages(3);
-  const bool fills = x[1] % DenseView({.shape = x, .layout = layout}).block == 0;
-  if (op.averages(1) || (pixels && fills)) return Layout::plain;
-  return std::nullopt;
+Lowering lower_mean(const Mean& op, const Shape& x, Layout layout, Precision precision) {
+  const std::optional<Layout> of_y = layout_of_means(op, x, layout);
+  return {.x = {of_y ? layout : Layout::plain},
+          .y = of_y.value_or(Layout::plain),
+          .precision = precision,
+          .adds_dx = true};
 }
 
 NodeId mean(Graph& graph, std::string name, NodeId x, std::vector<int> axes, bool keep_dims) {

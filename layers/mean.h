@@ -4,7 +4,6 @@
 //   dx = dy / (numbers of a mean), repeated along the axes
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "framework/graph.h"
@@ -44,9 +43,9 @@ struct MeanAxes {
   Strided<Shape::max_rank> sum_of;
 };
 MeanAxes mean_axes(const Mean&, const TensorSpec& x);
-// Returns the layout of y, whose numbers are in the order of the sums, or nothing where no layout of y is in
-// that order, or where the layout of x blocks the channels that are averaged.
-std::optional<Layout> layout_of_means(const Mean&, const Shape& x, Layout);
+// Lowers a mean of numbers in the given layout. They are in the plain one where no layout of y has its numbers
+// in the order of the sums, or where the given layout blocks the channels that are averaged.
+Lowering lower_mean(const Mean&, const Shape& x, Layout, Precision);
 
 NodeId mean(Graph&, std::string name, NodeId x, std::vector<int> axes, bool keep_dims = false);
 

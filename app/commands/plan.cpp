@@ -100,8 +100,7 @@ void keep_layers_whole(const std::string& runtime, const Profile& profile, PlanO
                 "plan for fewer stages, or with --at-most");
 }
 
-void make_plan(const PlanCommandOptions& options, const GivenFiles& given, const Profile& profile,
-               int ranks) {
+void answer(const PlanCommandOptions& options, const GivenFiles& given, const Profile& profile, int ranks) {
   begin_answer();
   PlanTask task = plan_task(options.planning, given, profile, options.schedule.schedule,
                             options.network.microbatches, ranks);
@@ -119,8 +118,8 @@ void plan_a_profile(const PlanCommandOptions& options) {
   check_writable(options.outputs());
   if (rank_hint() > 0) return;  // under mpirun rank 0 plans
   const GivenFiles given = read_given_files(options.planning, options.schedule.schedule);
-  make_plan(options, given,
-            read_profile(given.profile, options.planning.profile_file, options.planning.backward_split), 1);
+  answer(options, given,
+         read_profile(given.profile, options.planning.profile_file, options.planning.backward_split), 1);
 }
 
 void run(const PlanCommandOptions& options) {
@@ -141,7 +140,7 @@ void run(const PlanCommandOptions& options) {
                                            make_optimiser(options.optimiser), rank, tensors);
     // 3. Make the plan.
     const ComputingBeats beats(rank.job.activity());
-    if (rank.prints()) make_plan(options, given, profile, rank.job.size());
+    if (rank.prints()) answer(options, given, profile, rank.job.size());
   });
 }
 

@@ -56,9 +56,9 @@ Task make_task(const RehearseCommandOptions& o, const GivenFiles& given, int ran
   task.planned = plan_task(planning, given, task.profile, o.schedule.schedule, o.microbatches, ranks);
   task.plan = plan ? *plan : obtain_plan(planning, given, task.profile, task.planned);
   check_replicas_have_one_stage(task.plan);
-  task.schedule =
-      obtain_training_schedule(job ? share_order(given, task.planned, task.profile, task.plan, *job) : given,
-                               task.planned, task.profile, task.plan);
+  task.schedule = obtain_training_schedule(
+      job ? broadcast_order(given, task.planned, task.profile, task.plan, *job) : given, task.planned,
+      task.profile, task.plan);
   task.time_scale = o.time_scale > 0
                         ? o.time_scale
                         : comfortable_time_scale(task.profile, task.plan, task.planned.options.cluster);

@@ -177,7 +177,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   const Plan plan = broadcast_plan(given, planning, profile, task, rank);
   // 4. Make the schedule, and predict how long a step takes.
   const Schedule ordered =
-      obtain_training_schedule(share_order(given, task, profile, plan, job), task, profile, plan);
+      obtain_training_schedule(broadcast_order(given, task, profile, plan, job), task, profile, plan);
   const Schedule schedule = votes && job.size() > 1 ? with_votes(ordered) : ordered;
   const Timeline predicted = predict(schedule, plan, profile, task.options, tensors.over(job));
   if (rank.prints()) {

@@ -49,8 +49,8 @@ Schedule obtain_schedule(const GivenFiles& given, const PlanTask& task, const Pr
   return schedule;
 }
 
-GivenFiles share_order(GivenFiles given, const PlanTask& task, const Profile& profile, const Plan& plan,
-                       Job& job) {
+GivenFiles broadcast_order(GivenFiles given, const PlanTask& task, const Profile& profile, const Plan& plan,
+                           Job& job) {
   if (task.schedule != planned_order) return given;
   given.schedule = on_rank_zero(job, [&] {
     job.activity().doing("planning the order of micro-batches");

@@ -21,6 +21,6 @@ Schedule obtain_schedule(const GivenFiles&, const PlanTask&, const Profile&, con
 Schedule obtain_training_schedule(const GivenFiles&, const PlanTask&, const Profile&, const Plan&);
 
 // Collective. With `auto` rank 0 plans the order, and the result has its text for all ranks.
-GivenFiles share_order(GivenFiles, const PlanTask&, const Profile&, const Plan&, Job&);
+GivenFiles broadcast_order(GivenFiles, const PlanTask&, const Profile&, const Plan&, Job&);
 
 }  // namespace antichain

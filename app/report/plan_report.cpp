@@ -168,11 +168,11 @@ std::string describe(const Plan& plan, const Profile& profile, const PlanTask& t
 }
 
 std::string describe_order(const PlanTask& task, const Profile& profile, const Plan& plan, double pace_s) {
-  const OrderClock clock(profile, plan, task.options.cluster, task.options.microbatches);
+  const OrderEstimate estimate(profile, plan, task.options.cluster, task.options.microbatches);
   const std::vector<int> limits_of_ranks = task.choice.limits(profile, plan, task.options);
   std::vector<int> of_stage;
   for (const PlanStage& stage : plan.stages) of_stage.push_back(limits_of_ranks[size_t(stage.ranks.front())]);
-  const double bound_s = order_bound_s(clock, of_stage, task.options.steps);
+  const double bound_s = order_bound_s(estimate, of_stage, task.options.steps);
   const bool equal = std::ranges::count(of_stage, of_stage.front()) == int64_t(of_stage.size());
   const std::string limits =
       fmt::format("of this plan with at most {} micro-batches in flight",

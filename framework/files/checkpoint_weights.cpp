@@ -15,13 +15,13 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view averages = "ema";
 
-// A Place is a folder, and what of it is meant.
-struct Place {
+// A CheckpointPart is a folder, and what of it is meant.
+struct CheckpointPart {
   std::string folder;
   bool averages = false;
 };
 
-Place place_of(const std::string& path) {
+CheckpointPart part_of(const std::string& path) {
   std::error_code ignored;  // reading says what is wrong
   const fs::path p = path.ends_with('/') ? fs::path(path).parent_path() : fs::path(path);
   if (p.filename() == averages && !fs::exists(p, ignored) && fs::is_directory(p.parent_path(), ignored))
@@ -56,23 +56,23 @@ std::map<std::string, std::string> chosen_paths(const CheckpointFile& file, bool
 
 bool is_in_checkpoint(const std::string& path) {
   std::error_code ignored;
-  return fs::is_directory(place_of(path).folder, ignored);
+  return fs::is_directory(part_of(path).folder, ignored);
 }
 
 Facts read_checkpoint_model(const std::string& path) {
-  const std::string checkpoint = newest(place_of(path).folder);
+  const std::string checkpoint = newest(part_of(path).folder);
   return manifest_from_json(read_manifest(checkpoint), checkpoint).model;
 }
 
 Weights read_checkpoint_weights(const std::string& path) {
-  const Place place = place_of(path);
-  const std::string checkpoint = newest(place.folder);
+  const CheckpointPart part = part_of(path);
+  const std::string checkpoint = newest(part.folder);
   const Manifest manifest = manifest_from_json(read_manifest(checkpoint), checkpoint);
   Weights weights;
   bool averaged = false;
   for (const CheckpointFile& file : manifest.files) {
     std::vector<std::string> paths, names;
-    for (const auto& [name, in_file] : chosen_paths(file, place.averages)) {
+    for (const auto& [name, in_file] : chosen_paths(file, part.averages)) {
       names.push_back(name), paths.push_back(in_file);
       averaged |= in_file != name;
     }
@@ -83,7 +83,7 @@ Weights read_checkpoint_weights(const std::string& path) {
       weights.add(std::move(tensors[i]));
     }
   }
-  if (place.averages && !averaged)
+  if (part.averages && !averaged)
     throw Error(fmt::format("{} has no averaged weights: its run was without --ema", checkpoint),
                 fmt::format("leave out /{}", averages));
   return weights;

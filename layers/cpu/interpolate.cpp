@@ -9,6 +9,7 @@
 #include "layers/cpu/activation.h"
 #include "layers/cpu/dnnl.h"
 #include "layers/cpu/light_kernels.h"
+#include "layers/one_layout.h"
 
 namespace antichain::cpu {
 namespace {
@@ -113,11 +114,8 @@ class InterpolateKernel : public Kernel {
 }  // namespace
 
 KernelEntry interpolate_entry() {
-  return {.lower =
-              [](const Op&, std::span<const Shape>, std::span<const Layout> offered, Precision precision) {
-                const Layout layout = accept(offered[0]);
-                return Lowering{.x = {layout}, .y = layout, .precision = precision, .adds_dx = true};
-              },
+  return {.lower = [](const Op&, std::span<const Shape>, std::span<const Layout> offered,
+                      Precision precision) { return in_one_layout(accept(offered[0]), precision); },
           .make =
               [](const Op& op, std::span<const TensorSpec> x, const Lowering&) {
                 return make_typed<InterpolateKernel>(x[0].dtype, static_cast<const Interpolate&>(op), x[0]);

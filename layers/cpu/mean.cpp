@@ -100,12 +100,7 @@ KernelEntry mean_entry() {
   return {
       .lower =
           [](const Op& op, std::span<const Shape> x, std::span<const Layout> offered, Precision precision) {
-            const Layout layout = accept(offered[0]);
-            const auto of_y = layout_of_means(static_cast<const Mean&>(op), x[0], layout);
-            return Lowering{.x = {of_y ? layout : Layout::plain},
-                            .y = of_y.value_or(Layout::plain),
-                            .precision = precision,
-                            .adds_dx = true};
+            return lower_mean(static_cast<const Mean&>(op), x[0], accept(offered[0]), precision);
           },
       .make =
           [](const Op& op, std::span<const TensorSpec> x, const Lowering&) {

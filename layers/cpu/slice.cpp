@@ -8,6 +8,7 @@
 #include "layers/cpu/dnnl.h"
 #include "layers/cpu/elementwise_loops.h"
 #include "layers/cpu/light_kernels.h"
+#include "layers/one_layout.h"
 
 namespace antichain::cpu {
 namespace {
@@ -62,8 +63,7 @@ KernelEntry slice_entry() {
           [](const Op& op, std::span<const Shape> x, std::span<const Layout> offered, Precision precision) {
             const Layout layout = accept(offered[0]);
             const bool whole = cuts_no_block(static_cast<const Slice&>(op), x[0], layout);
-            const Layout taken = whole ? layout : Layout::plain;
-            return Lowering{.x = {taken}, .y = taken, .precision = precision, .adds_dx = true};
+            return in_one_layout(whole ? layout : Layout::plain, precision);
           },
       .make =
           [](const Op& op, std::span<const TensorSpec> x, const Lowering&) {

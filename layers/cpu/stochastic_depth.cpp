@@ -9,6 +9,7 @@
 #include "layers/cpu/elementwise_loops.h"
 #include "layers/cpu/for_each_range.h"
 #include "layers/cpu/light_kernels.h"
+#include "layers/one_layout.h"
 
 namespace antichain::cpu {
 namespace {
@@ -54,11 +55,8 @@ class StochasticDepthKernel : public Kernel {
 }  // namespace
 
 KernelEntry stochastic_depth_entry() {
-  return {.lower =
-              [](const Op&, std::span<const Shape>, std::span<const Layout> offered, Precision precision) {
-                const Layout layout = accept(offered[0]);
-                return Lowering{.x = {layout}, .y = layout, .precision = precision, .adds_dx = true};
-              },
+  return {.lower = [](const Op&, std::span<const Shape>, std::span<const Layout> offered,
+                      Precision precision) { return in_one_layout(accept(offered[0]), precision); },
           .make =
               [](const Op& op, std::span<const TensorSpec> x, const Lowering&) {
                 return make_typed<StochasticDepthKernel>(x[0].dtype, dynamic_cast<const StochasticDepth&>(op),

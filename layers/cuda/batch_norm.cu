@@ -16,6 +16,7 @@
 #include "framework/cuda/passes.h"
 #include "layers/cuda/moments.h"
 #include "layers/cuda/move.h"
+#include "layers/cuda/normal.h"
 #include "layers/cuda/operators.h"
 #include "layers/cuda/scratch.h"
 #include "layers/cuda/sums.h"
@@ -23,21 +24,6 @@
 
 namespace antichain::cuda {
 namespace {
-
-// Normal holds three arrays of floats: per channel, y = (x − mean) · scale + shift.
-struct Normal {
-  float *mean, *scale, *shift;
-
-  Normal(float* at, Index channels) : mean(at), scale(at + channels), shift(at + 2 * channels) {}
-
-  ANTICHAIN_ANYWHERE void set(Index c, double m, double variance, double eps, float weight,
-                              float bias) const {
-    const double s = double(weight) / sqrt(variance + eps);
-    mean[c] = float(m);
-    scale[c] = float(s);
-    shift[c] = float(double(bias) + (double(float(m)) - m) * s);
-  }
-};
 
 struct Params {
   const float *weight, *bias;
@@ -376,8 +362,8 @@ class BatchNormKernel : public Kernel {
     const Params params = params_of(f.params);
     const bool train = f.mode == Mode::train;
     Scratch scratch(context, workspace_bytes(parts_));
-    const Normal normal(train ? f.stash[1].data<float>() : scratch.take<float>(3 * parts_.channels),
-                        parts_.channels);
+    const Normal normal = normal_at(
+        train ? f.stash[1].data<float>() : scratch.take<float>(3 * parts_.channels), parts_.channels);
     if (train) {
       double* exact = f.stash[0].data<double>();
       const Kept kept{f.statistics[0].data<float>(), f.statistics[1].data<float>(), exact,
@@ -395,7 +381,7 @@ class BatchNormKernel : public Kernel {
   void backward(Context& context, const Backward& b) const override {
     const Stream stream = stream_of(context);
     Scratch scratch(context, workspace_bytes(parts_));
-    const Normal normal(b.stash[1].data<float>(), parts_.channels);
+    const Normal normal = normal_at(b.stash[1].data<float>(), parts_.channels);
     const auto take_floats = [&] { return scratch.take<float>(parts_.channels); };
     const Gradient gradient{take_floats(), take_floats(), take_floats()};
     const double *mean = b.stash[0].data<double>(), *variance = mean + parts_.channels;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "layers/cuda/moments.h"
+#include "layers/cuda/normal.h"
 #include "layers/cuda/operators.h"
 #include "layers/cuda/scratch.h"
 #include "layers/cuda/sums.h"
@@ -79,20 +80,12 @@ void take_statistics(Stream stream, const GroupSizes& s, const T* x, double* of_
   merge(stream, s, of_places, to.variance);
 }
 
-// Normal holds three arrays of floats: per place, y = (x − mean) · scale + shift.
-struct Normal {
-  float *mean, *scale, *shift;
-};
-
 void set_normal(Stream stream, const GroupSizes& s, const Statistics& statistics, double eps,
                 const Params& params, const Normal& normal) {
   for_each(stream, s.places(), [=] ANTICHAIN_DEVICE(Index place) {
     const Index channel = place % s.channels, group = s.group_of(place);
-    const double mean = statistics.mean[group];
-    const double scale = double(params.weight_of(channel)) / sqrt(statistics.variance[group] + eps);
-    normal.mean[place] = float(mean);
-    normal.scale[place] = float(scale);
-    normal.shift[place] = float(double(params.bias_of(channel)) + (double(float(mean)) - mean) * scale);
+    normal.set(place, statistics.mean[group], statistics.variance[group], eps, params.weight_of(channel),
+               params.bias_of(channel));
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include "layers/cuda/image.h"
 #include "layers/cuda/operators.h"
+#include "layers/one_layout.h"
 #include "layers/typed.h"
 
 namespace antichain::cuda {
@@ -67,15 +68,13 @@ class InterpolateKernel : public Kernel {
 }  // namespace
 
 KernelEntry interpolate_entry() {
-  return {
-      .lower =
-          [](const Op&, std::span<const Shape>, std::span<const Layout>, Precision precision) {
-            return Lowering{.x = {Layout::nhwc}, .y = Layout::nhwc, .precision = precision, .adds_dx = true};
-          },
-      .make =
-          [](const Op& op, std::span<const TensorSpec> x, const Lowering&) {
-            return make_typed<InterpolateKernel>(x[0].dtype, static_cast<const Interpolate&>(op), x[0].shape);
-          }};
+  return {.lower = [](const Op&, std::span<const Shape>, std::span<const Layout>,
+                      Precision precision) { return in_one_layout(Layout::nhwc, precision); },
+          .make =
+              [](const Op& op, std::span<const TensorSpec> x, const Lowering&) {
+                return make_typed<InterpolateKernel>(x[0].dtype, static_cast<const Interpolate&>(op),
+                                                     x[0].shape);
+              }};
 }
 
 }  // namespace antichain::cuda

@@ -9,6 +9,7 @@
 
 #include "framework/cuda/passes.h"
 #include "layers/cuda/moments.h"
+#include "layers/cuda/normal.h"
 #include "layers/cuda/operators.h"
 #include "layers/cuda/row_sums.h"
 #include "layers/cuda/scratch.h"
@@ -23,12 +24,6 @@ struct Rows {
       : count(x.elements() / op.row(x).elements()), length(op.row(x).elements()) {
     index_of(x.elements());
   }
-};
-
-// Normal holds three arrays of floats: per row, x̂ = (x − mean) · scale + shift.
-struct Normal {
-  float *mean, *scale, *shift;
-  Normal(float* at, int64_t rows) : mean(at), scale(at + rows), shift(at + 2 * rows) {}
 };
 
 struct Params {
@@ -142,8 +137,8 @@ class LayerNormKernel : public Kernel {
 
   void forward(Context& context, const Forward& f) const override {
     Scratch scratch(context, workspace_bytes(rows_));
-    const Normal normal(f.stash.empty() ? scratch.take<float>(3 * rows_.count) : f.stash[0].data<float>(),
-                        rows_.count);
+    const Normal normal = normal_at(
+        f.stash.empty() ? scratch.take<float>(3 * rows_.count) : f.stash[0].data<float>(), rows_.count);
     const Stream stream = stream_of(context);
     take_moments(stream, rows_, f.x[0].data<T>(), eps_, normal);
     normalise(stream, rows_, f.x[0].data<T>(), f.y.data<T>(), normal, params_of(f.params));
@@ -151,7 +146,7 @@ class LayerNormKernel : public Kernel {
 
   void backward(Context& context, const Backward& b) const override {
     Scratch scratch(context, workspace_bytes(rows_));
-    const Normal normal(b.stash[0].data<float>(), rows_.count);
+    const Normal normal = normal_at(b.stash[0].data<float>(), rows_.count);
     const Params params = params_of(b.params);
     const T *x = b.x[0].data<T>(), *dy = b.dy.data<T>();
     const Stream stream = stream_of(context);

@@ -52,12 +52,7 @@ class MeanKernel : public Kernel {
 KernelEntry mean_entry() {
   return {.lower =
               [](const Op& op, std::span<const Shape> x, std::span<const Layout>, Precision precision) {
-                const auto& of = static_cast<const Mean&>(op);
-                const auto of_y = layout_of_means(of, x[0], layout_of(x[0]));
-                return Lowering{.x = {of_y ? layout_of(x[0]) : Layout::plain},
-                                .y = of_y.value_or(Layout::plain),
-                                .precision = precision,
-                                .adds_dx = true};
+                return lower_mean(static_cast<const Mean&>(op), x[0], layout_of(x[0]), precision);
               },
           .make =
               [](const Op& op, std::span<const TensorSpec> x, const Lowering&) {

@@ -3,6 +3,7 @@
 
 #include "layers/cuda/move.h"
 #include "layers/cuda/operators.h"
+#include "layers/one_layout.h"
 #include "layers/typed.h"
 
 namespace antichain::cuda {
@@ -52,11 +53,8 @@ class StochasticDepthKernel : public Kernel {
 }  // namespace
 
 KernelEntry stochastic_depth_entry() {
-  return {.lower =
-              [](const Op&, std::span<const Shape> x, std::span<const Layout>, Precision precision) {
-                const Layout layout = layout_of(x[0]);
-                return Lowering{.x = {layout}, .y = layout, .precision = precision, .adds_dx = true};
-              },
+  return {.lower = [](const Op&, std::span<const Shape> x, std::span<const Layout>,
+                      Precision precision) { return in_one_layout(layout_of(x[0]), precision); },
           .make =
               [](const Op& op, std::span<const TensorSpec> x, const Lowering&) {
                 return make_typed<StochasticDepthKernel>(x[0].dtype, dynamic_cast<const StochasticDepth&>(op),

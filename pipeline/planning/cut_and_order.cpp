@@ -78,7 +78,7 @@ class CutAndOrderSearch {
     score_.score_by(
         [this](const StageSums& sums, const Cuts& cuts) {
           const std::vector<int> device = devices(cuts);
-          return order_bound_s(OrderClock(times(sums, device)), limits_(sums, device), options_.steps);
+          return order_bound_s(OrderEstimate(times(sums, device)), limits_(sums, device), options_.steps);
         },
         bound_cost);
   }
@@ -87,8 +87,8 @@ class CutAndOrderSearch {
     const int plays = options_.steps == Steps::apart ? 1 : 3;
     score_.score_by(
         [this, orders](const StageSums& sums, const Cuts& cuts) {
-          clock_.set(times(sums, devices(cuts)));
-          return clock_.pace_s(orders, options_.steps);
+          estimate_.set(times(sums, devices(cuts)));
+          return estimate_.pace_s(orders, options_.steps);
         },
         4 * plays * 3 * options_.stages * options_.microbatches);
   }
@@ -134,7 +134,7 @@ class CutAndOrderSearch {
   const Solution best_;
   CutScorer score_;
   CutClimb climb_;
-  OrderClock clock_{PipelineTimes()};
+  OrderEstimate estimate_{PipelineTimes()};
   std::optional<CutAndOrder> result_;
   Cuts cuts_;  // of the result
 };

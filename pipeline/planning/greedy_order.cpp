@@ -11,21 +11,21 @@ constexpr double never_s = std::numeric_limits<double>::infinity();
 
 class GreedyOrder {
  public:
-  GreedyOrder(const OrderClock& clock, const std::vector<int>& in_flight, DispatchingRule rule,
+  GreedyOrder(const OrderEstimate& estimate, const std::vector<int>& in_flight, DispatchingRule rule,
               const std::vector<double>& begins_s)
-      : clock_(clock), in_flight_(in_flight), rule_(rule), stages_(size_t(clock.stages())) {
+      : estimate_(estimate), in_flight_(in_flight), rule_(rule), stages_(size_t(estimate.stages())) {
     for (size_t s = 0; s < begins_s.size(); ++s) stages_[s].now_s = begins_s[s];
     for (StageState& s : stages_)
-      s.tensors_s.assign(size_t(clock.microbatches()), 0), s.gradients_s = s.tensors_s;
-    wait_for(clock.tensors(), &StageState::tensors_missing);
-    wait_for(clock.gradients(), &StageState::gradients_missing);
+      s.tensors_s.assign(size_t(estimate.microbatches()), 0), s.gradients_s = s.tensors_s;
+    wait_for(estimate.tensors(), &StageState::tensors_missing);
+    wait_for(estimate.gradients(), &StageState::gradients_missing);
   }
 
   // Returns nothing where nobody can go on before all is done.
   std::optional<RankOrders> make() {
-    for (int left = 3 * clock_.stages() * clock_.microbatches(); left > 0; --left) {
+    for (int left = 3 * estimate_.stages() * estimate_.microbatches(); left > 0; --left) {
       Next best;
-      for (int s = 0; s < clock_.stages(); ++s)
+      for (int s = 0; s < estimate_.stages(); ++s)
         if (const Next next = next_of(s); next.start_s < best.start_s) best = next;
       if (best.start_s == never_s) return std::nullopt;
       take(best);
@@ -49,16 +49,16 @@ class GreedyOrder {
     Computing what;
   };
 
-  void wait_for(const std::vector<Wire>& wires, std::vector<int> StageState::*missing) {
-    for (StageState& s : stages_) (s.*missing).assign(size_t(clock_.microbatches()), 0);
-    for (const Wire& wire : wires)
-      for (int& count : stages_[size_t(wire.to)].*missing) ++count;
-    free_s_.resize(free_s_.size() + wires.size(), 0);
+  void wait_for(const std::vector<Transfer>& transfers, std::vector<int> StageState::*missing) {
+    for (StageState& s : stages_) (s.*missing).assign(size_t(estimate_.microbatches()), 0);
+    for (const Transfer& transfer : transfers)
+      for (int& count : stages_[size_t(transfer.to)].*missing) ++count;
+    free_s_.resize(free_s_.size() + transfers.size(), 0);
   }
 
   Next next_of(int stage) const {
     const StageState& s = stages_[size_t(stage)];
-    const int M = clock_.microbatches();
+    const int M = estimate_.microbatches();
     const auto at = [&](Verb verb, int m, double there_s) {
       return Next{std::max(s.now_s, there_s), stage, {verb, m}};
     };
@@ -71,7 +71,7 @@ class GreedyOrder {
     const bool tie_to_input =
         rule_.gradients_first ? input.start_s <= forward.start_s : input.start_s < forward.start_s;
     const Next& first = tie_to_input ? input : forward;
-    const double patience_s = rule_.patience * clock_.times(stage).weight_s;
+    const double patience_s = rule_.patience * estimate_.times(stage).weight_s;
     if (s.weights < s.inputs && first.start_s > s.now_s + patience_s)
       return at(Verb::backward_weight, s.weights, s.now_s);
     return first;
@@ -81,37 +81,37 @@ class GreedyOrder {
     StageState& s = stages_[size_t(next.stage)];
     const auto [verb, m] = next.what;
     s.order.push_back(next.what);
-    s.now_s = next.start_s + clock_.times(next.stage).of(verb);
+    s.now_s = next.start_s + estimate_.times(next.stage).of(verb);
     if (verb == Verb::backward_weight) {
       ++s.weights;
       return;
     }
     const bool forward = verb == Verb::forward;
     ++(forward ? s.forwards : s.inputs);
-    const std::vector<Wire>& wires = forward ? clock_.tensors() : clock_.gradients();
-    for (size_t w = 0; w < wires.size(); ++w) {
-      if (wires[w].from != next.stage) continue;
-      double& free_s = free_s_[w + (forward ? 0 : clock_.tensors().size())];
-      free_s = std::max(free_s, s.now_s) + wires[w].seconds;
-      StageState& to = stages_[size_t(wires[w].to)];
+    const std::vector<Transfer>& transfers = forward ? estimate_.tensors() : estimate_.gradients();
+    for (size_t w = 0; w < transfers.size(); ++w) {
+      if (transfers[w].from != next.stage) continue;
+      double& free_s = free_s_[w + (forward ? 0 : estimate_.tensors().size())];
+      free_s = std::max(free_s, s.now_s) + transfers[w].seconds;
+      StageState& to = stages_[size_t(transfers[w].to)];
       double& there_s = (forward ? to.tensors_s : to.gradients_s)[size_t(m)];
       there_s = std::max(there_s, free_s);
       --(forward ? to.tensors_missing : to.gradients_missing)[size_t(m)];
     }
   }
 
-  const OrderClock& clock_;
+  const OrderEstimate& estimate_;
   const std::vector<int>& in_flight_;
   const DispatchingRule rule_;
   std::vector<StageState> stages_;
-  std::vector<double> free_s_;  // links, by wire
+  std::vector<double> free_s_;  // links, by transfer
 };
 
 }  // namespace
 
-std::optional<RankOrders> greedy_order(const OrderClock& clock, const std::vector<int>& in_flight,
+std::optional<RankOrders> greedy_order(const OrderEstimate& estimate, const std::vector<int>& in_flight,
                                        DispatchingRule rule, const std::vector<double>& begins_s) {
-  return GreedyOrder(clock, in_flight, rule, begins_s).make();
+  return GreedyOrder(estimate, in_flight, rule, begins_s).make();
 }
 
 }  // namespace antichain

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "pipeline/planning/order_clock.h"
+#include "pipeline/planning/order_estimate.h"
 
 namespace antichain {
 
@@ -17,7 +17,7 @@ struct DispatchingRule {
 
 // Keeps the limits `in_flight`, which are by stage. Stages begin at the given times; {} means that all begin
 // at 0. Returns nothing where all stages get stuck before the step is done.
-std::optional<RankOrders> greedy_order(const OrderClock&, const std::vector<int>& in_flight, DispatchingRule,
-                                       const std::vector<double>& begins_s = {});
+std::optional<RankOrders> greedy_order(const OrderEstimate&, const std::vector<int>& in_flight,
+                                       DispatchingRule, const std::vector<double>& begins_s = {});
 
 }  // namespace antichain

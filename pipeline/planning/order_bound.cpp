@@ -10,11 +10,11 @@ constexpr double no_way_s = -std::numeric_limits<double>::infinity();  // of a w
 
 class OrderBounds {
  public:
-  OrderBounds(const OrderClock& clock, const std::vector<int>& in_flight)
-      : clock_(clock), in_flight_(in_flight), trip_(size_t(clock.stages()), 0) {
-    for (int s = clock.stages() - 1; s >= 0; --s)
-      for (const Wire& there : clock.tensors())
-        for (const Wire& back : clock.gradients())
+  OrderBounds(const OrderEstimate& estimate, const std::vector<int>& in_flight)
+      : estimate_(estimate), in_flight_(in_flight), trip_(size_t(estimate.stages()), 0) {
+    for (int s = estimate.stages() - 1; s >= 0; --s)
+      for (const Transfer& there : estimate.tensors())
+        for (const Transfer& back : estimate.gradients())
           if (there.from == s && back.to == s && back.from == there.to)
             trip_[size_t(s)] =
                 std::max(trip_[size_t(s)], there.seconds + forward_s(there.to) + trip_[size_t(there.to)] +
@@ -24,19 +24,19 @@ class OrderBounds {
   double step_s() const {
     const Ways ways = ways_of_a_step();
     double bound_s = 0;
-    for (int s = 0; s < clock_.stages(); ++s)
+    for (int s = 0; s < estimate_.stages(); ++s)
       bound_s = std::max(bound_s, ways.fill[size_t(s)] + std::max(load_s(s), back_s(ways, s)));
     return bound_s;
   }
 
   double period_s() const {
     double bound_s = 0;
-    for (const std::vector<Wire>* wires : {&clock_.tensors(), &clock_.gradients()})
-      for (const Wire& wire : *wires) bound_s = std::max(bound_s, M() * wire.seconds);
-    for (int root = 0; root < clock_.stages(); ++root) {
+    for (const std::vector<Transfer>* transfers : {&estimate_.tensors(), &estimate_.gradients()})
+      for (const Transfer& transfer : *transfers) bound_s = std::max(bound_s, M() * transfer.seconds);
+    for (int root = 0; root < estimate_.stages(); ++root) {
       const Ways ways = ways_from(root);
       bound_s = std::max(bound_s, load_s(root));
-      for (int s = root; s < clock_.stages(); ++s)
+      for (int s = root; s < estimate_.stages(); ++s)
         bound_s = std::max(bound_s, ways.fill[size_t(s)] + back_s(ways, s));
     }
     return bound_s;
@@ -49,22 +49,22 @@ class OrderBounds {
     std::vector<double> fill, tail;
   };
 
-  int M() const { return clock_.microbatches(); }
+  int M() const { return estimate_.microbatches(); }
   int limit(int s) const { return std::min(in_flight_[size_t(s)], M()); }
-  double forward_s(int s) const { return clock_.times(s).forward_s; }
-  double input_s(int s) const { return std::min(clock_.times(s).input_s, clock_.times(s).backward_s); }
+  double forward_s(int s) const { return estimate_.times(s).forward_s; }
+  double input_s(int s) const { return std::min(estimate_.times(s).input_s, estimate_.times(s).backward_s); }
   double weight_s(int s) const {
-    const StageTimes& t = clock_.times(s);
+    const StageTimes& t = estimate_.times(s);
     return std::max(0., std::min(t.weight_s, t.backward_s - t.input_s));
   }
-  double own_tail_s(int s) const { return weight_s(s) + clock_.times(s).update_s; }
+  double own_tail_s(int s) const { return weight_s(s) + estimate_.times(s).update_s; }
 
   // These are counted from the stage's first forward. The second ends with the way back.
   double gradients_s(int s) const {
     const double idle_s = std::max(0., trip_[size_t(s)] - (limit(s) - 1) * forward_s(s));
     return M() * (forward_s(s) + input_s(s)) + idle_s;
   }
-  double load_s(int s) const { return gradients_s(s) + M() * weight_s(s) + clock_.times(s).update_s; }
+  double load_s(int s) const { return gradients_s(s) + M() * weight_s(s) + estimate_.times(s).update_s; }
   double back_s(const Ways& ways, int s) const {
     const int L = limit(s), rounds = (M() + L - 1) / L, before = (M() - 1) % L;
     const double round_s = forward_s(s) + trip_[size_t(s)] + input_s(s);
@@ -73,8 +73,9 @@ class OrderBounds {
   }
 
   Ways ways_of_a_step() const {
-    Ways ways{std::vector<double>(size_t(clock_.stages()), 0), std::vector<double>(size_t(clock_.stages()))};
-    for (int s = 0; s < clock_.stages(); ++s) {
+    Ways ways{std::vector<double>(size_t(estimate_.stages()), 0),
+              std::vector<double>(size_t(estimate_.stages()))};
+    for (int s = 0; s < estimate_.stages(); ++s) {
       ways.tail[size_t(s)] = own_tail_s(s);
       follow(ways, s);
     }
@@ -83,35 +84,35 @@ class OrderBounds {
 
   // Returns the ways from the root's first forward, and back to the end of its update.
   Ways ways_from(int root) const {
-    Ways ways{std::vector<double>(size_t(clock_.stages()), no_way_s),
-              std::vector<double>(size_t(clock_.stages()), no_way_s)};
+    Ways ways{std::vector<double>(size_t(estimate_.stages()), no_way_s),
+              std::vector<double>(size_t(estimate_.stages()), no_way_s)};
     ways.fill[size_t(root)] = 0;
     ways.tail[size_t(root)] = own_tail_s(root);
-    for (int s = root + 1; s < clock_.stages(); ++s) follow(ways, s);
+    for (int s = root + 1; s < estimate_.stages(); ++s) follow(ways, s);
     return ways;
   }
 
   // Makes the ways to the stage and from it longer where those by an earlier stage are.
   void follow(Ways& ways, int s) const {
-    for (const Wire& w : clock_.tensors())
+    for (const Transfer& w : estimate_.tensors())
       if (w.to == s)
         ways.fill[size_t(s)] =
             std::max(ways.fill[size_t(s)], ways.fill[size_t(w.from)] + forward_s(w.from) + w.seconds);
-    for (const Wire& w : clock_.gradients())
+    for (const Transfer& w : estimate_.gradients())
       if (w.from == s)
         ways.tail[size_t(s)] =
             std::max(ways.tail[size_t(s)], w.seconds + input_s(w.to) + ways.tail[size_t(w.to)]);
   }
 
-  const OrderClock& clock_;
+  const OrderEstimate& estimate_;
   const std::vector<int>& in_flight_;
   std::vector<double> trip_;  // from the end of a micro-batch's forward to the beginning of its input half
 };
 
 }  // namespace
 
-double order_bound_s(const OrderClock& clock, const std::vector<int>& in_flight, Steps steps) {
-  const OrderBounds bounds(clock, in_flight);
+double order_bound_s(const OrderEstimate& estimate, const std::vector<int>& in_flight, Steps steps) {
+  const OrderBounds bounds(estimate, in_flight);
   return (steps == Steps::apart ? bounds.step_s() : bounds.period_s()) * (1 - 1e-12);
 }
 

@@ -18,11 +18,11 @@
 #include <vector>
 
 #include "partition/plan/steps.h"
-#include "pipeline/planning/order_clock.h"
+#include "pipeline/planning/order_estimate.h"
 
 namespace antichain {
 
 // Returns the bound in seconds, of the step or of the period. `in_flight` is by stage.
-double order_bound_s(const OrderClock&, const std::vector<int>& in_flight, Steps = Steps::apart);
+double order_bound_s(const OrderEstimate&, const std::vector<int>& in_flight, Steps = Steps::apart);
 
 }  // namespace antichain

@@ -55,12 +55,12 @@ class OrderSearch {
         steps_(request.steps),
         memo_(request.memo),
         asked_{.times = pipeline_times(profile, plan, cluster, microbatches), .steps = request.steps},
-        clock_(asked_.times) {
+        estimate_(asked_.times) {
     for (const PlanStage& stage : plan.stages)
       in_flight_.push_back(in_flight.at(size_t(stage.ranks.front())));
     asked_.in_flight = in_flight_;
-    bound_s_ = order_bound_s(clock_, in_flight_, steps_);
-    const int64_t orders = 3 * most_orders_timed * int64_t(clock_.stages()) * clock_.microbatches();
+    bound_s_ = order_bound_s(estimate_, in_flight_, steps_);
+    const int64_t orders = 3 * most_orders_timed * int64_t(estimate_.stages()) * estimate_.microbatches();
     budget_ = int64_t(double(std::min(most_actions, orders)) * request.effort);
     if (request.start) add(*request.start);
   }
@@ -77,12 +77,12 @@ class OrderSearch {
     start();
     if (starts_.empty())
       throw Error(fmt::format("no order of {} micro-batches keeps {} in flight on the ranks",
-                              clock_.microbatches(), fmt::join(in_flight_, ", ")),
+                              estimate_.microbatches(), fmt::join(in_flight_, ", ")),
                   "allow more with --in-flight", ExitCode::usage);
     const int count = std::min(most_starts, int(starts_.size()));
     Candidate best = starts_.front();
     for (int i = 0; i < count && !proved(best.pace_s); ++i) {
-      Candidate found = improve(starts_[size_t(i)], (budget_ - clock_.timed()) / (count - i));
+      Candidate found = improve(starts_[size_t(i)], (budget_ - estimate_.timed()) / (count - i));
       if (found.pace_s < best.pace_s) best = std::move(found);
     }
     return best;
@@ -98,7 +98,7 @@ class OrderSearch {
     if (steps_ == Steps::apart || starts_.empty()) return;
     for (int again = 0; again < 2; ++again) {  // greedy from where stages begin in the steady state
       time(starts_.front().orders);
-      std::vector<double> begins_s = clock_.begins_s();
+      std::vector<double> begins_s = estimate_.begins_s();
       const double first_s = std::ranges::min(begins_s);
       for (double& s : begins_s) s -= first_s;
       add_greedy(begins_s);
@@ -109,7 +109,7 @@ class OrderSearch {
   void add_greedy(const std::vector<double>& begins_s) {
     for (const bool gradients_first : {true, false})
       for (const double patience : {0., 0.5, 1.})
-        add(greedy_order(clock_, in_flight_, {gradients_first, patience}, begins_s));
+        add(greedy_order(estimate_, in_flight_, {gradients_first, patience}, begins_s));
   }
 
   std::optional<RankOrders> orders_of(const Policy& policy) const {
@@ -117,11 +117,11 @@ class OrderSearch {
     for (const PlanStage& stage : plan_.stages) ranks.push_back(stage.ranks);
     ComputeOrders made;
     try {
-      made = policy.compute_orders(seats(ranks, clock_.microbatches()));
+      made = policy.compute_orders(seats(ranks, estimate_.microbatches()));
     } catch (const Error&) {  // it is for other placements, or numbers of micro-batches
       return std::nullopt;
     }
-    RankOrders orders(size_t(clock_.stages()));
+    RankOrders orders(size_t(estimate_.stages()));
     for (const ComputeOrder& of_rank : made)
       for (const Action& a : of_rank.actions) orders[size_t(a.stage)].push_back({a.verb, a.microbatch});
     return orders;
@@ -137,14 +137,14 @@ class OrderSearch {
     starts_.push_back(std::move(candidate));
   }
 
-  double time(const RankOrders& orders) { return clock_.pace_s(orders, steps_); }
+  double time(const RankOrders& orders) { return estimate_.pace_s(orders, steps_); }
 
   // Makes an I and the W behind it one B wherever the time does not grow, while a third of the budget lasts.
   void join_halves(Candidate& candidate) {
     for (size_t s = 0; s < candidate.orders.size(); ++s)
       for (size_t i = candidate.orders[s].size(); i-- > 1;) {
         if (!joinable(candidate.orders[s], i)) continue;
-        if (clock_.timed() > budget_ / 3) return;
+        if (estimate_.timed() > budget_ / 3) return;
         RankOrders joined = candidate.orders;
         join(joined[s], i);
         if (const double pace_s = time(joined); pace_s <= candidate.pace_s * (1 + rounding_of_paces))
@@ -173,7 +173,7 @@ class OrderSearch {
 
   // Changes the orders somewhere on the critical path, or now and then anywhere. Returns whether there was
   // anything to change.
-  bool change(RankOrders& orders, const std::vector<OrderClock::At>& path) {
+  bool change(RankOrders& orders, const std::vector<OrderEstimate::At>& path) {
     for (int tries = 0; tries < 8; ++tries) {
       const size_t k = random_() % path.size();
       const auto [stage, index] = path[k];
@@ -207,13 +207,13 @@ class OrderSearch {
 
   Candidate improve(const Candidate& from, int64_t share) {
     Candidate now = from, best = from;
-    const int64_t begin = clock_.timed();
+    const int64_t begin = estimate_.timed();
     int64_t idle = 0;
     std::uniform_real_distribution<double> unit(0, 1);
     time(now.orders);
-    std::vector<OrderClock::At> path = clock_.critical_path();
-    while (clock_.timed() + idle - begin < share && !proved(best.pace_s)) {
-      const double done = double(clock_.timed() + idle - begin) / double(share);
+    std::vector<OrderEstimate::At> path = estimate_.critical_path();
+    while (estimate_.timed() + idle - begin < share && !proved(best.pace_s)) {
+      const double done = double(estimate_.timed() + idle - begin) / double(share);
       const double heat_s = from.pace_s * hot * std::pow(cold / hot, done);
       RankOrders changed = now.orders;
       if (!change(changed, path)) {
@@ -223,7 +223,7 @@ class OrderSearch {
       const double pace_s = time(changed);
       if (pace_s > now.pace_s && !(unit(random_) < std::exp((now.pace_s - pace_s) / heat_s))) continue;
       now.orders = std::move(changed), now.pace_s = pace_s;
-      path = clock_.critical_path();
+      path = estimate_.critical_path();
       if (pace_s < best.pace_s * (1 - rounding_of_paces)) best = now;
     }
     return best;
@@ -231,12 +231,12 @@ class OrderSearch {
 
   PlannedOrder finish(const RankOrders& best) const {
     const Crossing crossing = crossing_of(profile_, plan_);
-    const Seats seats = antichain::seats(crossing.ranks, clock_.microbatches());
+    const Seats seats = antichain::seats(crossing.ranks, estimate_.microbatches());
     ComputeOrders orders(seats.size());
     for (size_t s = 0; s < best.size(); ++s)
       for (const Computing& c : best[s])
         orders[size_t(plan_.stages[s].ranks.front())].actions.push_back({c.verb, int(s), c.microbatch});
-    PlannedOrder planned{.schedule = complete(orders, crossing, seats, clock_.microbatches()),
+    PlannedOrder planned{.schedule = complete(orders, crossing, seats, estimate_.microbatches()),
                          .orders = best,
                          .steps = steps_,
                          .bound_s = bound_s_};
@@ -252,7 +252,7 @@ class OrderSearch {
   const Steps steps_;
   OrderMemo* const memo_;
   OrderMemo::Asked asked_;
-  OrderClock clock_;
+  OrderEstimate estimate_;
   std::vector<int> in_flight_;  // by stage
   double bound_s_ = 0;
   std::vector<Candidate> starts_;

@@ -18,7 +18,7 @@
 #include "partition/plan/plan.h"
 #include "partition/plan/steps.h"
 #include "partition/profile/cluster.h"
-#include "pipeline/planning/order_clock.h"
+#include "pipeline/planning/order_estimate.h"
 #include "pipeline/schedule/schedule.h"
 
 namespace antichain {

@@ -27,10 +27,10 @@ double fastest_speed(const Cluster& cluster) {
   return speed;
 }
 
-// RoundTrips has the sums and waits of every down-set, in nanoseconds on the fastest device.
-class RoundTrips {
+// RoundTripBound has the sums and waits of every down-set, in nanoseconds on the fastest device.
+class RoundTripBound {
  public:
-  RoundTrips(const Profile& profile, const PlanOptions& options, const AntichainDag& dag)
+  RoundTripBound(const Profile& profile, const PlanOptions& options, const AntichainDag& dag)
       : profile_(profile), dag_(dag), M_(options.microbatches), stages_(options.stages) {
     const double speed = fastest_speed(options.cluster);
     const CutGraph& graph = dag.graph();
@@ -231,7 +231,7 @@ double round_trip_bound_s(const Profile& profile, const PlanOptions& options, co
   for (const ProfileNode& node : profile.nodes) in_all_s += node.cost.compute_s() + node.cost.update_s;
   if (options.microbatches * in_all_s / fastest_speed(options.cluster) * 1e9 > most_ns) return known_s;
   const double precision = dag.states() <= few_down_sets ? fine : coarse;
-  RoundTrips trips(profile, options, dag);
+  RoundTripBound trips(profile, options, dag);
   int64_t low = whole_ns(known_s), high = trips.in_one_stage_ns();  // which is possible
   if (low >= high || trips.possible(low + int64_t(double(low) * precision))) return known_s;
   // It is likely to be little above what is known.

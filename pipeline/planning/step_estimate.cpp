@@ -60,7 +60,7 @@ StepEstimate::StepEstimate(const Policy& policy, int microbatches, const Cluster
     }
   for (const std::vector<int>& of_stage : ranks.of_stage)
     for (int m = 0; m < microbatches; ++m) rank_at_.push_back(of_stage[size_t(m) % of_stage.size()]);
-  list_turns(orders_of(policy, ranks.of_stage), policy);
+  list_actions(orders_of(policy, ranks.of_stage), policy);
   list_round_trips();
 }
 
@@ -86,7 +86,7 @@ ComputeOrders StepEstimate::orders_of(const Policy& policy, const std::vector<st
   for (size_t r = 0; r < ranks_.size(); ++r) {
     const std::vector<int>& own = ranks_[r].seats;
     for (const Action& a : orders[r].actions) {
-      Seat& seat = seats_[size_t(seat_of(a.stage, a.microbatch))];
+      SeatEstimate& seat = seats_[size_t(seat_of(a.stage, a.microbatch))];
       seat.whole += a.verb == Verb::backward;
       seat.halved += a.verb == Verb::backward_input;
       seat.late_weights = a.verb == Verb::backward_weight ? seat.late_weights + 1 : 0;
@@ -97,9 +97,9 @@ ComputeOrders StepEstimate::orders_of(const Policy& policy, const std::vector<st
   return orders;
 }
 
-// Turns are listed as if every stage needed the one before. Then each comes after all that any cut can make
+// Actions are listed as if every stage needed the one before. Then each comes after all that any cut can make
 // it wait for.
-void StepEstimate::list_turns(const ComputeOrders& orders, const Policy& policy) {
+void StepEstimate::list_actions(const ComputeOrders& orders, const Policy& policy) {
   std::vector<size_t> done(orders.size(), 0);
   std::vector<std::vector<size_t>::const_iterator> pair;
   for (const ComputeOrder& order : orders) pair.push_back(order.pairs.begin());
@@ -115,20 +115,20 @@ void StepEstimate::list_turns(const ComputeOrders& orders, const Policy& policy)
       const std::vector<Action>& actions = orders[r].actions;
       for (; done[r] < actions.size() && ready(actions[done[r]]); ++done[r], moved = true) {
         const Action& a = actions[done[r]];
-        Turn turn = {.seat = seat_of(a.stage, a.microbatch),
-                     .stage = a.stage,
-                     .microbatch = a.microbatch,
-                     .verb = a.verb,
-                     .cell = cell(a.stage, a.microbatch)};
+        ComputeAction action = {.seat = seat_of(a.stage, a.microbatch),
+                                .stage = a.stage,
+                                .microbatch = a.microbatch,
+                                .verb = a.verb,
+                                .cell = cell(a.stage, a.microbatch)};
         if (pair[r] != orders[r].pairs.end() && *pair[r] == done[r]) {
           const Action& partner = actions[done[r] + 1];
           if (!ready(partner)) break;
-          turn.partner = cell(partner.stage, partner.microbatch);
+          action.partner = cell(partner.stage, partner.microbatch);
           ++pair[r];
         }
         if (a.verb != Verb::backward_weight)
           (a.verb == Verb::forward ? forward : backward)[cell(a.stage, a.microbatch)] = 1;
-        turns_.push_back(turn);
+        actions_.push_back(action);
       }
     }
   }
@@ -143,7 +143,7 @@ void StepEstimate::list_turns(const ComputeOrders& orders, const Policy& policy)
 // The list ends with the first stage that no round trips are known to.
 void StepEstimate::list_round_trips() {
   for (size_t s = 0; s < stages_.size(); ++s) {
-    const Seat& seat = seats_[size_t(stages_[s].first_seat)];
+    const SeatEstimate& seat = seats_[size_t(stages_[s].first_seat)];
     const int M = seat.whole, w = seat.lead;
     for (size_t e = s; e < stages_.size() && stages_[e].replicas == 1; ++e) {
       const int v = seats_[size_t(stages_[e].first_seat)].lead, advance = w - v + 1;
@@ -155,17 +155,18 @@ void StepEstimate::list_round_trips() {
 }
 
 // Returns the least time of the messages, or no_way_s where there are none.
-double StepEstimate::lay(Wires& wires, int from, int to, int messages, int64_t bytes) {
+double StepEstimate::lay(TransfersByStage& transfers, int from, int to, int messages, int64_t bytes) {
   if (messages == 0) return no_way_s;
   const Link& fastest = fastest_link_[size_t(from) * stages_.size() + size_t(to)];
-  wires[size_t(from)].push_back({to, within_node_.seconds(bytes, messages),
-                                 between_nodes_.seconds(bytes, messages), fastest.seconds(bytes, messages)});
-  return wires[size_t(from)].back().least_s;
+  transfers[size_t(from)].push_back({to, within_node_.seconds(bytes, messages),
+                                     between_nodes_.seconds(bytes, messages),
+                                     fastest.seconds(bytes, messages)});
+  return transfers[size_t(from)].back().least_s;
 }
 
 void StepEstimate::set(const StageSums& sums) {
-  for (Wires* wires : {&tensors_, &gradients_})
-    for (std::vector<Wire>& w : *wires) w.clear();
+  for (TransfersByStage* transfers : {&tensors_, &gradients_})
+    for (std::vector<TransferTimes>& w : *transfers) w.clear();
   for (Stage& stage : stages_) stage.to_next_s = no_way_s;
   for (const Traffic& t : sums.traffic) {
     const double there_s = lay(tensors_, t.from_stage, t.to_stage, t.tensors, t.tensor_bytes);
@@ -184,7 +185,7 @@ void StepEstimate::set(const StageSums& sums) {
     stage.buckets = sum.buckets;
     stage.last_reduce_s = stage.buckets.empty() ? 0 : stage.reduce_s * stage.buckets.back().share;
     for (int i = stage.first_seat; i < stage.first_seat + stage.replicas; ++i) {
-      Seat& seat = seats_[size_t(i)];
+      SeatEstimate& seat = seats_[size_t(i)];
       const double speed = rank_of(seat).speed;
       seat.forward_s = (sum.forward_s + overhead_s_) / speed;
       seat.backward_s = (sum.backward_s + overhead_s_) / speed;
@@ -194,27 +195,28 @@ void StepEstimate::set(const StageSums& sums) {
   }
 }
 
-void StepEstimate::take(const Turn& turn) {
-  Seat& seat = seats_[size_t(turn.seat)];
-  Rank& rank = rank_of(seat);
-  if (turn.verb == Verb::backward_weight) {  // its gradients came and went with the input half
-    seat.last_begin_s = rank.now_s, seat.last = turn.verb;
+void StepEstimate::take(const ComputeAction& action) {
+  SeatEstimate& seat = seats_[size_t(action.seat)];
+  RankEstimate& rank = rank_of(seat);
+  if (action.verb == Verb::backward_weight) {  // its gradients came and went with the input half
+    seat.last_begin_s = rank.now_s, seat.last = action.verb;
     rank.now_s += seat.weight_s;
     return;
   }
-  const bool forward = turn.verb == Verb::forward;
+  const bool forward = action.verb == Verb::forward;
   std::vector<double>& there_s = forward ? tensors_there_s_ : gradients_there_s_;
-  double now_s = std::max(rank.now_s, there_s[turn.cell]);
-  if (turn.partner) now_s = std::max(now_s, gradients_there_s_[*turn.partner]);
-  if (turn.verb == Verb::backward) seat.last_begin_s = now_s, seat.last = turn.verb;
-  now_s += seat.seconds(turn.verb);
+  double now_s = std::max(rank.now_s, there_s[action.cell]);
+  if (action.partner) now_s = std::max(now_s, gradients_there_s_[*action.partner]);
+  if (action.verb == Verb::backward) seat.last_begin_s = now_s, seat.last = action.verb;
+  now_s += seat.seconds(action.verb);
   rank.now_s = now_s;
-  for (const Wire& wire : (forward ? tensors_ : gradients_)[size_t(turn.stage)]) {
-    const size_t at = cell(wire.stage, turn.microbatch);
+  for (const TransferTimes& transfer : (forward ? tensors_ : gradients_)[size_t(action.stage)]) {
+    const size_t at = cell(transfer.stage, action.microbatch);
     double arrival_s = now_s;
     if (const int to = rank_at_[at]; to != seat.rank) {  // otherwise nothing is sent
       const size_t pair = size_t(seat.rank) * ranks_.size() + size_t(to);
-      arrival_s = std::max(free_s_[pair], now_s) + (apart_[pair] ? wire.between_nodes_s : wire.within_node_s);
+      arrival_s =
+          std::max(free_s_[pair], now_s) + (apart_[pair] ? transfer.between_nodes_s : transfer.within_node_s);
       free_s_[pair] = arrival_s;
     }
     there_s[at] = std::max(there_s[at], arrival_s);
@@ -226,7 +228,7 @@ double StepEstimate::added_up_s(const Stage& stage) const {
   double done_s = 0;
   for (const GradientBucket& bucket : stage.buckets) {
     for (int i = stage.first_seat; i < stage.first_seat + stage.replicas; ++i) {
-      const Seat& seat = seats_[size_t(i)];
+      const SeatEstimate& seat = seats_[size_t(i)];
       const double overhead_s = overhead_s_ / ranks_[size_t(seat.rank)].speed;
       const double part = seat.last == Verb::backward ? bucket.of_backward : bucket.of_weights;
       done_s = std::max(done_s, seat.last_begin_s + passed_s(seat.seconds(seat.last), overhead_s, part));
@@ -242,8 +244,8 @@ double StepEstimate::finish() {
   for (const Stage& stage : stages_) {
     const auto seats = std::span(seats_).subspan(size_t(stage.first_seat), size_t(stage.replicas));
     const double added_s = added_up_s(stage);
-    for (const Seat& seat : seats) {
-      Rank& rank = rank_of(seat);
+    for (const SeatEstimate& seat : seats) {
+      RankEstimate& rank = rank_of(seat);
       rank.now_s = std::max(rank.now_s, added_s) + stage.update_s * stage.fastest / rank.speed;
       last_s = std::max(last_s, rank.now_s);
     }
@@ -255,8 +257,8 @@ double StepEstimate::step_s() {
   free_s_.assign(ranks_.size() * ranks_.size(), 0);
   for (std::vector<double>* there_s : {&tensors_there_s_, &gradients_there_s_})
     there_s->assign(rank_at_.size(), 0);
-  for (Rank& rank : ranks_) rank.now_s = 0;
-  for (const Turn& turn : turns_) take(turn);
+  for (RankEstimate& rank : ranks_) rank.now_s = 0;
+  for (const ComputeAction& action : actions_) take(action);
   return finish();
 }
 
@@ -270,10 +272,10 @@ double StepEstimate::busy_s(const Stage& stage, bool late_weights) const {
 }
 
 // Returns a rank's work on all its stages, from the first moment at which any of them can begin.
-double StepEstimate::rank_s(const Rank& rank) const {
+double StepEstimate::rank_s(const RankEstimate& rank) const {
   double start_s = std::numeric_limits<double>::infinity(), busy_s = 0;
   for (int i : rank.seats) {
-    const Seat& seat = seats_[size_t(i)];
+    const SeatEstimate& seat = seats_[size_t(i)];
     const Stage& stage = stages_[size_t(seat.stage)];
     start_s = std::min(start_s, stage.start_s);
     busy_s += seat.busy_s(true) + stage.last_reduce_s + stage.update_s * stage.fastest / rank.speed;
@@ -284,7 +286,7 @@ double StepEstimate::rank_s(const Rank& rank) const {
 // Returns the same bound, by round trips to each of the later stages. It is 0 where the orders do not
 // alternate.
 double StepEstimate::trips_s(size_t s) const {
-  const Seat& seat = seats_[size_t(stages_[s].first_seat)];
+  const SeatEstimate& seat = seats_[size_t(stages_[s].first_seat)];
   double longest_s = 0, trip_s = 0;
   for (size_t e = s; const RoundTrips& to : stages_[s].round_trips) {
     const Stage& last = stages_[e++];
@@ -304,18 +306,18 @@ const std::vector<double>& StepEstimate::at_least_s() {
     Stage& stage = stages_[s];
     const double update_s = stage.last_reduce_s + stage.update_s;
     stage.tail_s = update_s;
-    for (const Wire& wire : tensors_[s]) {
-      Stage& to = stages_[size_t(wire.stage)];
-      to.start_s = std::max(to.start_s, stage.start_s + stage.forward_s + wire.least_s);
+    for (const TransferTimes& transfer : tensors_[s]) {
+      Stage& to = stages_[size_t(transfer.stage)];
+      to.start_s = std::max(to.start_s, stage.start_s + stage.forward_s + transfer.least_s);
     }
-    for (const Wire& wire : gradients_[s]) {
-      const Stage& to = stages_[size_t(wire.stage)];
-      stage.tail_s = std::max(stage.tail_s, wire.least_s + to.gradient_s + to.tail_s);
+    for (const TransferTimes& transfer : gradients_[s]) {
+      const Stage& to = stages_[size_t(transfer.stage)];
+      stage.tail_s = std::max(stage.tail_s, transfer.least_s + to.gradient_s + to.tail_s);
     }
     at_least_s_[s] = std::max(stage.start_s + std::max(busy_s(stage, false), trips_s(s)) + stage.tail_s,
                               stage.start_s + busy_s(stage, true) + update_s);
   }
-  for (const Rank& rank : ranks_) {
+  for (const RankEstimate& rank : ranks_) {
     if (rank.seats.size() == 1) continue;
     const double least_s = rank_s(rank);
     for (int i : rank.seats) {

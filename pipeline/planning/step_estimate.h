@@ -46,19 +46,19 @@ class StepEstimate {
   // Sets the cut that the calls below are about.
   void set(const StageSums&);
   double step_s();
-  int actions() const { return int(turns_.size()); }  // what one call of step_s costs
+  int actions() const { return int(actions_.size()); }  // what one call of step_s costs
   // Returns the bounds above, per stage: no step is shorter than the largest.
   const std::vector<double>& at_least_s();
 
  private:
-  struct Turn {
+  struct ComputeAction {
     int seat = 0, stage = 0, microbatch = 0;
     Verb verb = Verb::forward;
     size_t cell = 0;                     // of the stage and micro-batch
     std::optional<size_t> partner = {};  // the cell of the backward with which a forward forms a fused pair
   };
-  // A rank's place in a stage.
-  struct Seat {
+  // A SeatEstimate has what a rank does at one of its stages.
+  struct SeatEstimate {
     int stage = 0, rank = 0;
     int whole = 0, halved = 0;  // micro-batches by their backwards: B; I and W
     int late_weights = 0;       // W after the last gradient
@@ -77,7 +77,7 @@ class StepEstimate {
       return all_s - (with_late_weights ? 0 : late_weights * weight_s);
     }
   };
-  struct Rank {
+  struct RankEstimate {
     double speed = 1, now_s = 0;
     std::vector<int> seats;  // ascending by stage
   };
@@ -99,24 +99,24 @@ class StepEstimate {
     double to_next_s = no_way_s;          // of the messages to the next stage and back
     double start_s = 0, tail_s = 0;       // of at_least_s
   };
-  // A Wire has all messages of a micro-batch from a stage to another.
-  struct Wire {
+  // TransferTimes are those of all messages of a micro-batch from a stage to another.
+  struct TransferTimes {
     int stage = 0;  // that gets them
     double within_node_s = 0, between_nodes_s = 0;
     double least_s = 0;  // over the fastest link between the two
   };
-  using Wires = std::vector<std::vector<Wire>>;  // by the stage that sends
+  using TransfersByStage = std::vector<std::vector<TransferTimes>>;  // by the stage that sends
 
   void add_stage(const std::vector<int>& ranks, const std::vector<int>& devices, const Cluster&);
   ComputeOrders orders_of(const Policy&, const std::vector<std::vector<int>>& ranks);
-  void list_turns(const ComputeOrders&, const Policy&);
+  void list_actions(const ComputeOrders&, const Policy&);
   void list_round_trips();
-  inline double lay(Wires&, int from, int to, int messages, int64_t bytes);
-  inline void take(const Turn&);
+  inline double lay(TransfersByStage&, int from, int to, int messages, int64_t bytes);
+  inline void take(const ComputeAction&);
   double added_up_s(const Stage&) const;
   double finish();
   inline double busy_s(const Stage&, bool late_weights) const;
-  double rank_s(const Rank&) const;
+  double rank_s(const RankEstimate&) const;
   inline double trips_s(size_t stage) const;
   int seat_of(int stage, int microbatch) const {
     return stages_[size_t(stage)].first_seat + microbatch % stages_[size_t(stage)].replicas;
@@ -124,21 +124,21 @@ class StepEstimate {
   size_t cell(int stage, int microbatch) const {
     return size_t(stage) * size_t(microbatches_) + size_t(microbatch);
   }
-  Rank& rank_of(const Seat& seat) { return ranks_[size_t(seat.rank)]; }
+  RankEstimate& rank_of(const SeatEstimate& seat) { return ranks_[size_t(seat.rank)]; }
 
   static constexpr double no_way_s = -1;
 
   const int microbatches_;
   const double overhead_s_;
   std::vector<Stage> stages_;
-  std::vector<Seat> seats_;  // stage by stage
-  std::vector<Rank> ranks_;
+  std::vector<SeatEstimate> seats_;  // stage by stage
+  std::vector<RankEstimate> ranks_;
   const Link within_node_, between_nodes_;
-  std::vector<char> apart_;         // rank x rank: whether they are on different nodes
-  std::vector<Link> fastest_link_;  // stage x stage
-  std::vector<double> free_s_;      // rank x rank: when the link is free again
-  std::vector<Turn> turns_;         // every F, B, I and W, each after all that it can depend on
-  Wires tensors_, gradients_;
+  std::vector<char> apart_;             // rank x rank: whether they are on different nodes
+  std::vector<Link> fastest_link_;      // stage x stage
+  std::vector<double> free_s_;          // rank x rank: when the link is free again
+  std::vector<ComputeAction> actions_;  // every F, B, I and W, each after all that it can depend on
+  TransfersByStage tensors_, gradients_;
   // Per stage and micro-batch: its rank, and when the last of the tensors or gradients has come.
   std::vector<int> rank_at_;
   std::vector<double> tensors_there_s_, gradients_there_s_;

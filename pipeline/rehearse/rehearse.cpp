@@ -89,7 +89,7 @@ void Rehearsal::lay_out(const RankSlots& of_stages) {
       send.channel = channels_(transport_.rank(), a.peer, a.message);
       continue;
     }
-    Receive& receive = receives_[route];
+    RouteReceives& receive = receives_[route];
     if (receive.ring.empty()) receive.ring = buffers(slots.receive_ring(a.message.flow), sent);
     receive.channel = channels_(a.peer, transport_.rank(), a.message);
     receive.actions.push_back(a);
@@ -250,7 +250,7 @@ void Rehearsal::send(const Action& a) {
 }
 
 void Rehearsal::wait(const Action& a) {
-  Receive& receive = receives_.at({a.message, a.peer});
+  RouteReceives& receive = receives_.at({a.message, a.peer});
   ANTICHAIN_CHECK(receive.awaited < receive.posted && receive.actions[receive.awaited] == a,
                   "receives are awaited in micro-batch order");
   time_.sleep_until(await(receive.tickets[receive.awaited++], receive.at(turn(a))));

@@ -65,7 +65,7 @@ class Rehearsal {
     std::vector<Tensor> ring;
     const Tensor& at(int n) const { return ring[size_t(n) % ring.size()]; }
   };
-  struct Receive : Buffers {
+  struct RouteReceives : Buffers {
     std::vector<Action> actions;  // one for each micro-batch, in the schedule's order
     size_t posted = 0, awaited = 0;
     std::vector<Transport::Ticket> tickets;
@@ -105,7 +105,7 @@ class Rehearsal {
   RehearsalTime time_;
   std::map<Work, std::vector<double>> node_ends_;  // seconds after the action's beginning
   std::map<Route, Buffers> sends_;
-  std::map<Route, Receive> receives_;
+  std::map<Route, RouteReceives> receives_;
   std::map<int, double> link_free_s_;  // by receiver
   std::map<Use, int> released_;        // number of turns whose received tensors are consumed
   int reduce_channel_ = 0;

@@ -33,7 +33,7 @@ void StepMessages::list(const Graph& graph) {
     if (a.verb != Verb::recv) continue;
     const int channel = channels_(a.peer, me, a.message);
     names[channel] = describe(a.message, graph);
-    receive(a.message, a.stage).arrivals.push_back({a.peer, {channel, a.microbatch}});
+    receives_of(a.message, a.stage).arrivals.push_back({a.peer, {channel, a.microbatch}});
   }
   for (const auto& [channel, name] : {std::pair(SumChannel::gradients, "gradients of a replica"),
                                       std::pair(SumChannel::sums, "gradients of all replicas"),
@@ -63,7 +63,7 @@ void StepMessages::begin_step() {
     return fmt::format("{}, {} {}", it == names->end() ? "a message" : it->second,
                        of_bucket ? "bucket" : "micro-batch", key.microbatch);
   });
-  for (Receive& r : receives_) r.posted = r.awaited = r.released = 0;
+  for (MessageReceives& r : receives_) r.posted = r.awaited = r.released = 0;
   transport_.begin_step(turns_);
   post_receives();
 }
@@ -75,17 +75,17 @@ void StepMessages::send(const Action& a) {
   transport_.send({channels_(transport_.rank(), a.peer, a.message), a.microbatch}, a.peer, tensor);
 }
 
-StepMessages::Receive& StepMessages::receive(const Message& message, int stage) {
-  const auto it = std::ranges::find(receives_, message, &Receive::message);
+StepMessages::MessageReceives& StepMessages::receives_of(const Message& message, int stage) {
+  const auto it = std::ranges::find(receives_, message, &MessageReceives::message);
   if (it != receives_.end()) return *it;
   const StageMemory& memory = memory_.of(stage);
   const Ring& ring =
       message.flow == Flow::activation ? memory.output.at(message.tensor) : memory.received.at(message);
-  return receives_.emplace_back(Receive{.message = message, .stage = stage, .ring = &ring});
+  return receives_.emplace_back(MessageReceives{.message = message, .stage = stage, .ring = &ring});
 }
 
 void StepMessages::wait(const Action& a) {
-  Receive& r = receive(a.message, a.stage);
+  MessageReceives& r = receives_of(a.message, a.stage);
   ANTICHAIN_CHECK(r.awaited < r.posted && r.arrivals[r.awaited].key.microbatch == a.microbatch,
                   "receives are awaited in micro-batch order");
   transport_.wait(r.arrivals[r.awaited++].ticket);
@@ -93,7 +93,7 @@ void StepMessages::wait(const Action& a) {
 
 // A receive may be posted as soon as its buffer's previous micro-batch is used up.
 void StepMessages::post_receives() {
-  for (Receive& r : receives_)
+  for (MessageReceives& r : receives_)
     for (; r.posted < r.arrivals.size() && r.posted < r.released + size_t(r.ring->size()); ++r.posted) {
       Arrival& a = r.arrivals[r.posted];
       a.ticket = transport_.recv(a.key, a.peer, (*r.ring)[a.key.microbatch]);
@@ -101,7 +101,7 @@ void StepMessages::post_receives() {
 }
 
 void StepMessages::release(int stage, Flow flow) {
-  for (Receive& r : receives_)
+  for (MessageReceives& r : receives_)
     if (r.stage == stage && r.message.flow == flow) ++r.released;
   post_receives();
 }

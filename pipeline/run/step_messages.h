@@ -42,7 +42,7 @@ class StepMessages {
     MessageKey key;
     Transport::Ticket ticket = 0;
   };
-  struct Receive {  // the receives of one message, in all micro-batches
+  struct MessageReceives {  // the receives of one message, in all micro-batches
     Message message;
     int stage = 0;  // that receives it
     const Ring* ring = nullptr;
@@ -50,7 +50,7 @@ class StepMessages {
     std::vector<Arrival> arrivals;  // in micro-batch order, each from the replica whose turn it was
   };
   void list(const Graph&);
-  Receive& receive(const Message&, int stage);
+  MessageReceives& receives_of(const Message&, int stage);
   void post_receives();
 
   const Schedule& schedule_;
@@ -59,7 +59,7 @@ class StepMessages {
   Transport& transport_;
   const Channels channels_;
   std::shared_ptr<const std::map<int, std::string>> names_;  // by channel
-  std::vector<Receive> receives_;
+  std::vector<MessageReceives> receives_;
   std::vector<Turn> turns_;  // where the transport is ordered
 };
 

@@ -23,11 +23,11 @@ StreamDevice::StreamDevice(Context& context, Transport& transport)
     : context_(context),
       transport_(transport),
       copies_(streams_of(context).copies(context)),
-      step_(streams_of(context).step(context)) {}
+      device_step_(streams_of(context).step(context)) {}
 
 std::unique_ptr<InputFeed> StreamDevice::make_feed(const Graph& graph, const StageMemory& memory,
                                                    const Seat& seat) {
-  return std::make_unique<DeviceFeed>(graph, memory, context_.backend(), *step_, *copies_, seat,
+  return std::make_unique<DeviceFeed>(graph, memory, context_.backend(), *device_step_, *copies_, seat,
                                       [&transport = transport_] {
                                         transport.serve();
                                         std::this_thread::yield();
@@ -35,37 +35,37 @@ std::unique_ptr<InputFeed> StreamDevice::make_feed(const Graph& graph, const Sta
 }
 
 std::unique_ptr<NumberWatch> StreamDevice::make_numbers(RankModel& model, const WatchedRank& rank) {
-  return std::make_unique<DeviceNumbers>(*step_, *copies_, model, rank);
+  return std::make_unique<DeviceNumbers>(*device_step_, *copies_, model, rank);
 }
 
 std::unique_ptr<StepTimes> StreamDevice::make_times(int rank, bool traced, TimeSheet* sheet) {
-  return std::make_unique<StampedStepTimes>(rank, traced, sheet, *step_);
+  return std::make_unique<StampedStepTimes>(rank, traced, sheet, *device_step_);
 }
 
 std::unique_ptr<NodeTimer> StreamDevice::make_timer(const NodeClock& clock, bool clocks_tied) {
-  if (!clocks_tied) step_->tie_clocks(false);
-  return std::make_unique<NodeStamps>(*step_, clock);
+  if (!clocks_tied) device_step_->tie_clocks(false);
+  return std::make_unique<NodeStamps>(*device_step_, clock);
 }
 
 void StreamDevice::begin_step(const StepInput& input, bool judged) {
   const Recorded now{input.batch, input.seed, judged, context_.workspace(0)};
-  if (now != recorded_) step_->forget_recorded();
+  if (now != recorded_) device_step_->forget_recorded();
   recorded_ = now;
-  step_->set({input.step, input.rate});
+  device_step_->set({input.step, input.rate});
 }
 
-void StreamDevice::begin_action(const Action& action) { step_->begin_range(print(action)); }
+void StreamDevice::begin_action(const Action& action) { device_step_->begin_range(print(action)); }
 
 // No message moved within the action, because starting its work took little time.
 void StreamDevice::end_action() {
-  step_->end_range();
+  device_step_->end_range();
   transport_.progress();
 }
 
 // Repeats the action's recording, once the device has one.
 void StreamDevice::start(const Action& action, bool by_node, const std::function<void()>& work) {
   if (by_node) return work();
-  step_->repeat(keys_.try_emplace(action, int(keys_.size())).first->second, work);
+  device_step_->repeat(keys_.try_emplace(action, int(keys_.size())).first->second, work);
 }
 
 void StreamDevice::before_end() {

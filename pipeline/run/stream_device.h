@@ -19,18 +19,20 @@ class StreamDevice final : public StepDevice {
   std::unique_ptr<StepTimes> make_times(int rank, bool traced, TimeSheet*) override;
   std::unique_ptr<NodeTimer> make_timer(const NodeClock&, bool clocks_tied) override;
 
-  int steps_at_once() const override { return step_->steps_at_once(); }
+  int steps_at_once() const override { return device_step_->steps_at_once(); }
   void begin_step(const StepInput&, bool judged) override;
   void begin_action(const Action&) override;
   void end_action() override;
   void start(const Action&, bool by_node, const std::function<void()>& work) override;
   void before_reading() override { transport_.flush(); }
   void before_end() override;
-  Moment computed() override { return step_->computed(); }
-  void beside(const Moment& after, const std::function<void()>& work) override { step_->beside(after, work); }
-  void rejoin() override { step_->rejoin(); }
-  void copy(const Tensor& from, const Tensor& to) override { step_->copy(from, to); }
-  const StepNumbers* numbers() const override { return step_->numbers(); }
+  Moment computed() override { return device_step_->computed(); }
+  void beside(const Moment& after, const std::function<void()>& work) override {
+    device_step_->beside(after, work);
+  }
+  void rejoin() override { device_step_->rejoin(); }
+  void copy(const Tensor& from, const Tensor& to) override { device_step_->copy(from, to); }
+  const StepNumbers* numbers() const override { return device_step_->numbers(); }
   bool updates_at_once() const override { return true; }
 
  private:
@@ -45,7 +47,7 @@ class StreamDevice final : public StepDevice {
   Transport& transport_;
   // The last member is destroyed first: it ends the work that uses everything else.
   std::unique_ptr<CopyStream> copies_;
-  std::unique_ptr<DeviceStep> step_;
+  std::unique_ptr<DeviceStep> device_step_;
   Recorded recorded_;
   std::map<Action, int> keys_;  // of recordings
 };

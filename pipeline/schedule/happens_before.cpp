@@ -14,13 +14,13 @@
 namespace antichain {
 namespace {
 
-// A Posted is a send or a recv. Equal keys belong together.
-struct Posted {
+// A MessageEnd is a send or a recv. Equal keys belong together.
+struct MessageEnd {
   int microbatch = -1;
   Message message;
   int index = 0;  // in the list of its rank
   auto key() const { return std::tie(message, microbatch); }
-  bool operator<(const Posted& other) const {
+  bool operator<(const MessageEnd& other) const {
     return std::tuple(key(), index) < std::tuple(other.key(), other.index);
   }
 };
@@ -38,15 +38,15 @@ class ByPair {
       : ranks_(schedule.ranks.size()), begin_(ranks_ * ranks_ + 1, 0) {
     each(schedule, verb, [&](size_t pair, const Action&, int) { ++begin_[pair + 1]; });
     std::partial_sum(begin_.begin(), begin_.end(), begin_.begin());
-    posted_.resize(size_t(begin_.back()));
+    ends_.resize(size_t(begin_.back()));
     std::vector<int> at(begin_.begin(), begin_.end() - 1);
     each(schedule, verb, [&](size_t pair, const Action& a, int index) {
-      posted_[size_t(at[pair]++)] = {a.microbatch, a.message, index};
+      ends_[size_t(at[pair]++)] = {a.microbatch, a.message, index};
     });
   }
-  std::span<Posted> operator()(size_t from, size_t to) {
+  std::span<MessageEnd> operator()(size_t from, size_t to) {
     const size_t pair = from * ranks_ + to;
-    return {posted_.data() + begin_[pair], posted_.data() + begin_[pair + 1]};
+    return {ends_.data() + begin_[pair], ends_.data() + begin_[pair + 1]};
   }
 
  private:
@@ -61,19 +61,19 @@ class ByPair {
       }
   }
   size_t ranks_;
-  std::vector<int> begin_;  // of each pair, in posted_
-  std::vector<Posted> posted_;
+  std::vector<int> begin_;  // of each pair, in ends_
+  std::vector<MessageEnd> ends_;
 };
 
 // Two ranks that send and receive in the same order, as generated schedules do, need no sorting.
-bool in_step(std::span<const Posted> sends, std::span<const Posted> recvs) {
+bool in_step(std::span<const MessageEnd> sends, std::span<const MessageEnd> recvs) {
   return std::equal(sends.begin(), sends.end(), recvs.begin(), recvs.end(),
-                    [](const Posted& a, const Posted& b) { return a.key() == b.key(); });
+                    [](const MessageEnd& a, const MessageEnd& b) { return a.key() == b.key(); });
 }
 
 // Calls pair(send, recv) for those that belong together.
 template <class Pair>
-void match(std::span<Posted> sends, std::span<Posted> recvs, Pair pair) {
+void match(std::span<MessageEnd> sends, std::span<MessageEnd> recvs, Pair pair) {
   if (!in_step(sends, recvs)) std::sort(sends.begin(), sends.end()), std::sort(recvs.begin(), recvs.end());
   for (size_t s = 0, r = 0; s < sends.size() && r < recvs.size();) {
     if (sends[s].key() == recvs[r].key())
@@ -116,7 +116,7 @@ Partners match_messages(const Schedule& schedule) {
   ByPair sends(schedule, Verb::send), recvs(schedule, Verb::recv);
   for (size_t from = 0; from < ranks; ++from)
     for (size_t to = 0; to < ranks; ++to)
-      match(sends(from, to), recvs(from, to), [&](const Posted& send, const Posted& recv) {
+      match(sends(from, to), recvs(from, to), [&](const MessageEnd& send, const MessageEnd& recv) {
         partners.of[from][send.index] = recv.index;
         partners.of[to][recv.index] = send.index;
       });

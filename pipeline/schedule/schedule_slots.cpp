@@ -81,9 +81,9 @@ Peak received_gradients(const std::vector<Action>& actions) {
       [](const Action& a) { return is(a, Verb::backward) || is(a, Verb::backward_input); });
 }
 
-// A Ring says when a rank writes what it sends of one stage and flow: its micro-batches, ascending, and the
+// RingWrites say when a rank writes what it sends of one stage and flow: its micro-batches, ascending, and the
 // index of each one's forward, or backward or input half, in the rank's list. The n-th has slot n mod k.
-struct Ring {
+struct RingWrites {
   std::vector<int> microbatches, writes;
   int number_of(int microbatch) const {
     return int(std::lower_bound(microbatches.begin(), microbatches.end(), microbatch) - microbatches.begin());
@@ -91,7 +91,7 @@ struct Ring {
   int size() const { return int(writes.size()); }
 };
 
-std::map<std::pair<Flow, int>, Ring> rings(const std::vector<Action>& actions) {
+std::map<std::pair<Flow, int>, RingWrites> rings(const std::vector<Action>& actions) {
   std::map<std::pair<Flow, int>, std::map<int, int>> written;
   for (int i = 0; i < int(actions.size()); ++i) {
     const Action& a = actions[i];
@@ -99,7 +99,7 @@ std::map<std::pair<Flow, int>, Ring> rings(const std::vector<Action>& actions) {
     if (is(a, Verb::backward) || is(a, Verb::backward_input))
       written[{Flow::gradient, a.stage}][a.microbatch] = i;
   }
-  std::map<std::pair<Flow, int>, Ring> rings;
+  std::map<std::pair<Flow, int>, RingWrites> rings;
   for (const auto& [of, index_of] : written)
     for (const auto& [microbatch, index] : index_of) {
       rings[of].microbatches.push_back(microbatch);
@@ -110,7 +110,7 @@ std::map<std::pair<Flow, int>, Ring> rings(const std::vector<Action>& actions) {
 
 // Returns the smallest k such that the rank's micro-batch n + k, and every later one, is certainly written
 // after the peer has the n-th.
-int reuse_distance(const HappensBefore& before, const Ring& ring, int rank, const Action& send,
+int reuse_distance(const HappensBefore& before, const RingWrites& ring, int rank, const Action& send,
                    int recv_index) {
   const int n = ring.number_of(send.microbatch);
   if (recv_index < 0 || n == ring.size()) return ring.size();
@@ -162,11 +162,11 @@ std::vector<RankSlots> slots(const Schedule& schedule) {
                            .held_gradients = held_gradients(actions).count,
                            .received_gradients = received_gradients(actions).count};
   }
-  each_send(schedule,
-            [&](const HappensBefore& before, const Ring& ring, int rank, const Action& send, int recv_index) {
-              int& needed = sent(all[rank][send.stage], send.message.flow);
-              needed = std::max(needed, reuse_distance(before, ring, rank, send, recv_index));
-            });
+  each_send(schedule, [&](const HappensBefore& before, const RingWrites& ring, int rank, const Action& send,
+                          int recv_index) {
+    int& needed = sent(all[rank][send.stage], send.message.flow);
+    needed = std::max(needed, reuse_distance(before, ring, rank, send, recv_index));
+  });
   return all;
 }
 
@@ -217,16 +217,16 @@ void validate_slots(const Schedule& schedule, const std::vector<RankSlots>& all)
                   held_gradients(actions));
       check_count(int(r), "received gradients", given.received_gradients, received_gradients(actions));
     }
-  each_send(schedule,
-            [&](const HappensBefore& before, const Ring& ring, int rank, const Action& send, int recv_index) {
-              Slots have = all[rank].at(send.stage);
-              const int k = sent(have, send.message.flow), next = ring.number_of(send.microbatch) + k;
-              if (k >= 1 && next >= ring.size()) return;  // nobody uses the slot again
-              if (k >= 1 && recv_index >= 0 && before(send.peer, recv_index, rank, ring.writes[next])) return;
-              const std::string why = fmt::format("reusing it for micro-batch {} would wait for rank {}",
-                                                  ring.microbatches[next], send.peer);
-              too_few(rank, send, "sent tensors", k, why);
-            });
+  each_send(schedule, [&](const HappensBefore& before, const RingWrites& ring, int rank, const Action& send,
+                          int recv_index) {
+    Slots have = all[rank].at(send.stage);
+    const int k = sent(have, send.message.flow), next = ring.number_of(send.microbatch) + k;
+    if (k >= 1 && next >= ring.size()) return;  // nobody uses the slot again
+    if (k >= 1 && recv_index >= 0 && before(send.peer, recv_index, rank, ring.writes[next])) return;
+    const std::string why = fmt::format("reusing it for micro-batch {} would wait for rank {}",
+                                        ring.microbatches[next], send.peer);
+    too_few(rank, send, "sent tensors", k, why);
+  });
 }
 
 }  // namespace antichain

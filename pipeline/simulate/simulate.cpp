@@ -249,7 +249,7 @@ std::string_view category_of(Verb verb) {
     case Verb::update:
       break;
   }
-  return "step";
+  return "step";  // an update's category in the trace files that users have
 }
 
 }  // namespace antichain

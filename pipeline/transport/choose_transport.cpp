@@ -12,11 +12,11 @@
 #include "framework/error.h"
 #include "pipeline/device/device_streams.h"
 #include "pipeline/transport/agree.h"
+#include "pipeline/transport/joint_attempt.h"
 #include "pipeline/transport/mixed_transport.h"
 #include "pipeline/transport/ordered_transport.h"
 #include "pipeline/transport/peer_transport.h"
 #include "pipeline/transport/staged_transport.h"
-#include "pipeline/transport/verdicts.h"
 
 namespace antichain {
 namespace {
@@ -71,15 +71,15 @@ Connected connect(const DeviceMessages& offer, const Context& context, Transport
     if (peer != job.rank() && !(pairs && pairs->direct(job.rank(), peer))) peers.push_back(peer);
   Connected made;
   std::string mine;
-  Verdicts verdicts(below);
+  JointAttempt attempt(below);
   try {
-    made.messages = offer.make(context, below.job(), peers, [&] { verdicts.look(); });
-  } catch (const Verdicts::OthersFailed&) {
+    made.messages = offer.make(context, below.job(), peers, [&] { attempt.look(); });
+  } catch (const JointAttempt::OthersFailed&) {
   } catch (const Error& error) {
     job.check_job();  // else the others never come to compare
     mine = fmt::format("rank {} on {} found NCCL unable: {}", job.rank(), job.host(), one_line(error.what()));
   }
-  if (verdicts.share(made.messages != nullptr)) return made;
+  if (attempt.all_succeeded(made.messages != nullptr)) return made;
   const std::vector<std::string> all = job.gather(mine);
   const auto first = std::ranges::find_if(all, [](const std::string& why) { return !why.empty(); });
   made.failure = job.broadcast(first == all.end() ? "" : *first);

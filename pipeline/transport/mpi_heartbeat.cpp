@@ -48,7 +48,7 @@ void MpiHeartbeat::refresh() {
   forget_delivered();
   // A rank that is stopped takes nothing in: don't pile messages up for it.
   const bool due = seconds_since(told_) >= 5e-3;
-  if (due && !said_last_ && posted_.size() < 16 * known_.size()) tell(false);
+  if (due && !said_last_ && sent_.size() < 16 * known_.size()) tell(false);
   take_in();
   for (Known& known : known_) listen(known);
 }
@@ -86,7 +86,7 @@ bool MpiHeartbeat::leave() {
   known_[size_t(comm_.rank())].gone = true;
   take_in();
   forget_delivered();
-  return posted_.empty() && std::ranges::all_of(known_, &Known::gone);
+  return sent_.empty() && std::ranges::all_of(known_, &Known::gone);
 }
 
 void MpiHeartbeat::tell(bool last) {
@@ -94,9 +94,9 @@ void MpiHeartbeat::tell(bool last) {
   const auto beat = std::make_shared<const Beat>(Beat{known_[size_t(comm_.rank())].state, last});
   for (int r = 0; r < comm_.size(); ++r) {
     if (r == comm_.rank()) continue;
-    Posted& posted = posted_.emplace_back();
-    posted.beat = beat;
-    ANTICHAIN_MPI(MPI_Isend(beat.get(), sizeof(Beat), MPI_BYTE, r, 0, comm_, &posted.request));
+    SentBeat& sent = sent_.emplace_back();
+    sent.beat = beat;
+    ANTICHAIN_MPI(MPI_Isend(beat.get(), sizeof(Beat), MPI_BYTE, r, 0, comm_, &sent.request));
   }
 }
 
@@ -116,9 +116,9 @@ void MpiHeartbeat::take_in() {
 }
 
 void MpiHeartbeat::forget_delivered() {
-  std::erase_if(posted_, [](Posted& posted) {
+  std::erase_if(sent_, [](SentBeat& sent) {
     int done = 0;
-    ANTICHAIN_MPI(MPI_Test(&posted.request, &done, MPI_STATUS_IGNORE));
+    ANTICHAIN_MPI(MPI_Test(&sent.request, &done, MPI_STATUS_IGNORE));
     return done != 0;
   });
 }

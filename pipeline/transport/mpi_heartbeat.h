@@ -43,7 +43,7 @@ class MpiHeartbeat : public RankStates {
     std::optional<StarvedThreads> starved;  // once it has been silent for a while
     bool gone = false;
   };
-  struct Posted {
+  struct SentBeat {
     MPI_Request request;
     std::shared_ptr<const Beat> beat;
   };
@@ -58,7 +58,7 @@ class MpiHeartbeat : public RankStates {
   Communicator comm_;
   Standstill mine_;
   std::vector<Known> known_;
-  std::vector<Posted> posted_;
+  std::vector<SentBeat> sent_;
   bool said_last_ = false;
   Clock::time_point told_;
 };

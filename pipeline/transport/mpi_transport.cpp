@@ -93,12 +93,12 @@ class MpiTransport : public JobTransport {
   void wait(Ticket ticket) override {
     const auto it = receives_.find(ticket);
     ANTICHAIN_CHECK(it != receives_.end(), "a receive is posted once and waited for once");
-    Received& posted = it->second;
+    PostedReceive& posted = it->second;
     poll(
         posted.peer,
         [&] { return fmt::format("{} from rank {}", name_of(posted.key, posted.peer, rank_), posted.peer); },
         [&] { return received(posted); });
-    const Received done = std::move(posted);
+    const PostedReceive done = std::move(posted);
     receives_.erase(it);
     int bytes = 0;
     ANTICHAIN_MPI(MPI_Get_count(&done.status, MPI_BYTE, &bytes));
@@ -187,13 +187,13 @@ class MpiTransport : public JobTransport {
     std::string text;  // MPI reads both until they are delivered
     bool delivered() { return test(requests[0], MPI_STATUS_IGNORE) && test(requests[1], MPI_STATUS_IGNORE); }
   };
-  struct Posted {
+  struct PostedMessage {
     MPI_Request request;
     Tensor tensor;  // kept until delivered
     MessageKey key;
     int peer;
   };
-  struct Received : Posted {
+  struct PostedReceive : PostedMessage {
     MPI_Status status{};
     bool done = false, fits = true;
   };
@@ -224,7 +224,7 @@ class MpiTransport : public JobTransport {
   }
 
   // A message too large for its receive ends it as an error.
-  static bool received(Received& posted) {
+  static bool received(PostedReceive& posted) {
     if (posted.done) return true;  // and its request is none any more
     int done = 0, kind = MPI_SUCCESS;
     const int code = MPI_Test(&posted.request, &done, &posted.status);
@@ -241,7 +241,7 @@ class MpiTransport : public JobTransport {
   }
 
   void advance() {
-    std::erase_if(sends_, [&](Posted& send) { return test(send.request, MPI_STATUS_IGNORE); });
+    std::erase_if(sends_, [&](PostedMessage& send) { return test(send.request, MPI_STATUS_IGNORE); });
     std::erase_if(letters_out_, [](Letter& letter) { return letter.delivered(); });
     // With nothing to send, MPI still has to be entered for receives to move.
     int flag = 0;
@@ -276,9 +276,9 @@ class MpiTransport : public JobTransport {
   int local_rank_ = 0, local_size_ = 1;
   int64_t largest_tag_ = 32'767;  // what the MPI standard guarantees
   bool synchronous_ = false, crowded_ = false;
-  std::vector<Posted> sends_;
+  std::vector<PostedMessage> sends_;
   std::list<Letter> letters_out_;  // these stay where they are
-  std::map<Ticket, Received> receives_;
+  std::map<Ticket, PostedReceive> receives_;
   Ticket last_ticket_ = 0;
 };
 

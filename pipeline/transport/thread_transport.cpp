@@ -79,7 +79,7 @@ class ThreadTransport : public JobTransport {
 
   void wait(Ticket ticket) override {
     deliver_arrived();
-    const Posted* posted = find(ticket);
+    const PostedReceive* posted = find(ticket);
     if (!posted) return;
     const MessageKey key = posted->key;
     const int peer = posted->peer;
@@ -152,7 +152,7 @@ class ThreadTransport : public JobTransport {
   void check_job() override { check_aborted(); }
 
  private:
-  struct Posted {
+  struct PostedReceive {
     Ticket ticket;
     MessageKey key;
     int peer;
@@ -165,8 +165,8 @@ class ThreadTransport : public JobTransport {
                 "schedule and plan must be for this number of ranks");
   }
 
-  const Posted* find(Ticket ticket) const {
-    for (const Posted& p : posted_)
+  const PostedReceive* find(Ticket ticket) const {
+    for (const PostedReceive& p : posted_)
       if (p.ticket == ticket) return &p;
     return nullptr;
   }
@@ -207,7 +207,7 @@ class ThreadTransport : public JobTransport {
                 ExitCode::peer_failed);
   }
 
-  std::vector<Parcel>::iterator parcel_for(const Posted& posted) {
+  std::vector<Parcel>::iterator parcel_for(const PostedReceive& posted) {
     auto& box = hub_.mailbox(posted.peer, rank_);
     auto it = box.begin();
     while (it != box.end() && it->key != posted.key) ++it;
@@ -215,14 +215,14 @@ class ThreadTransport : public JobTransport {
   }
 
   bool any_arrived() {  // under the lock
-    for (const Posted& p : posted_)
+    for (const PostedReceive& p : posted_)
       if (parcel_for(p) != hub_.mailbox(p.peer, rank_).end()) return true;
     return false;
   }
 
   struct Arrival {
     Tensor from;
-    Posted to;
+    PostedReceive to;
   };
 
   // Takes every message that is there for a posted receive, in the order of posting: equal keys match in
@@ -248,7 +248,7 @@ class ThreadTransport : public JobTransport {
     return std::nullopt;
   }
 
-  void deliver(Tensor from, const Posted& to) {
+  void deliver(Tensor from, const PostedReceive& to) {
     const int64_t bytes = from.bytes();
     if (bytes == to.into.bytes()) std::memcpy(to.into.raw(), from.raw(), size_t(bytes));
     from = Tensor();  // before the sender may reuse its bytes
@@ -289,7 +289,7 @@ class ThreadTransport : public JobTransport {
   Hub& hub_;
   const int rank_;
   const bool crowded_;
-  std::vector<Posted> posted_;
+  std::vector<PostedReceive> posted_;
   Ticket last_ticket_ = 0;
 };
 

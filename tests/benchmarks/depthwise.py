@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Compares depthwise convolutions with PyTorch on one pinned core: how many times as fast each pass is.
 
-    tests/benchmarks/depthwise.py build/tests/benchmarks/convolution_times [--rounds 3] [--seconds 0.1] [--bf16]
-    [--networks mobilenet_v2 efficientnet_b0 convnext_tiny] [--forms cifar imagenet]
+    tests/benchmarks/depthwise.py build/tests/benchmarks/convolution_times [--rounds 3] [--seconds 0.1]
+    [--bf16] [--networks mobilenet_v2 efficientnet_b0 convnext_tiny] [--forms cifar imagenet]
 
 The shapes are those of the networks' depthwise convolutions at batch 32. For each shape and round the two
 take turns (A B A B …), each in a process of its own. A time is the thread's own processor time of the fastest

@@ -6,10 +6,10 @@
 
 Per network the two take turns (A B A B …), each time as a new process: machines are noisy, and only the ratio
 counts. Both train the CIFAR form at batch 32: forward, backward, and SGD with momentum 0.9, Nesterov and
-weight decay 5e-4; dropout and stochastic depth on, auxiliary heads off. PROGRAM is build/antichain; its figure is that of `train
---local 1`, data loading included. PyTorch runs the same network on images that already lie in memory. A
-figure is the median of a process's steps without the first three, then the median of the rounds; memory is
-the largest resident set of a process, from start to end.
+weight decay 5e-4; dropout and stochastic depth on, auxiliary heads off. PROGRAM is build/antichain; its
+figure is that of `train --local 1`, data loading included. PyTorch runs the same network on images that
+already lie in memory. A figure is the median of a process's steps without the first three, then the median of
+the rounds; memory is the largest resident set of a process, from start to end.
 
 --bf16 adds both in bf16 with float32 weights: ours by --precision bf16, PyTorch's by torch.autocast, and what
 ours is to our float32 and to each of PyTorch's. Denormal numbers are computed as such on both sides. A torch

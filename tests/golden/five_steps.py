@@ -35,7 +35,8 @@ def single(x):
 
 
 def train(net, batch, rate):
-    """The losses, and how far each weight has moved; None where a loss is above the first, is 0, or is none."""
+    """The losses, and how far each weight has moved; None where a loss is above the first, is 0, or is none.
+    """
     start = [p.detach().clone() for p in net.parameters()]
     optimiser = torch.optim.SGD(net.parameters(), single(rate), momentum=single(0.9), weight_decay=single(5e-4),
                                 nesterov=True)

@@ -11,9 +11,9 @@ networks.py, dropout off, label smoothing 0. A network's first line says how it 
 
 A draw is a batch of two images, "images A" and "images B" of networks.drawn, with labels 0 and 1. SHIFT is
 added to the biases of batch norm: of its outputs one in some thousand is negative then. The draws are chosen
-such that no input of an activation and no two values of a max pool's window are within a few times float32's error
-in their channel of a kink (kinks.py), so that errors are of rounding only. Then follow lines of a module and
-its parameters:
+such that no input of an activation and no two values of a max pool's window are within a few times float32's
+error in their channel of a kink (kinks.py), so that errors are of rounding only. Then follow lines of a
+module and its parameters:
 
     layer1.0.bn1 weight 3.1e-07 bias 2.2e-07
 

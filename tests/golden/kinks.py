@@ -1,5 +1,5 @@
-"""Where a network has no derivative: ReLU at 0, ReLU6 there and at 6, the hard swish and the hard sigmoid at ±3,
-and max pooling where two values are largest.
+"""Where a network has no derivative: ReLU at 0, ReLU6 there and at 6, the hard swish and the hard sigmoid at
+±3, and max pooling where two values are largest.
 
 A number within rounding of such a kink falls on one side here and on the other there; whole tensors then
 differ by far more than rounding, in one PyTorch as in another. Comparing precisions needs inputs for which no
@@ -20,8 +20,8 @@ KINKS = {"relu": (0,), "hardtanh": (0, 6), "hardswish": (-3, 3), "hardsigmoid": 
 
 @contextlib.contextmanager
 def watched(on_relu, on_pool):
-    """Calls on_relu(x - k) for each kink k of each activation's input x inside, and on_pool(x, kernel, stride,
-    padding, ceil) before each max pool."""
+    """Calls on_relu(x - k) for each kink k of each activation's input x inside, and on_pool(x, kernel,
+    stride, padding, ceil) before each max pool."""
     pool, activations = functional.max_pool2d, {name: getattr(functional, name) for name in KINKS}
 
     def watch(name):

@@ -12,8 +12,8 @@ THEIRS = {"resnext50": "resnext50_32x4d", "resnext101": "resnext101_32x8d"}  # w
 
 
 def build(model, form, aux=False, drops=False):
-    """torchvision's network, changed where models/*.h says that the CIFAR form differs. Dropout and stochastic
-    depth are off, unless it drops."""
+    """torchvision's network, changed where models/*.h says that the CIFAR form differs. Dropout and
+    stochastic depth are off, unless it drops."""
     if model in ("resnet20", "resnet32", "resnet56"):
         net = cifar_resnet((int(model[6:]) - 2) // 6)
     else:
@@ -94,8 +94,8 @@ def drawn(name, shape):
 
 
 def weights(name, shape):
-    """He et al. 2015 for matrices and filters; around 1 for a norm's weight; small for what is added, and for the
-    scale of a layer. float32."""
+    """He et al. 2015 for matrices and filters; around 1 for a norm's weight; small for what is added, and for
+    the scale of a layer. float32."""
     u = drawn(name, shape)
     if math.prod(shape[1:]) > 1:
         u = u * math.sqrt(6 / math.prod(shape[1:]))

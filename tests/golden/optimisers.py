@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes tests/golden/optimisers.txt: the weights of a small network after 100 steps of PyTorch's optimisers.
 
-    python3 tests/golden/optimisers.py [NAME ...]                (Debian: python3-torch; for muon torch 2.9 or later)
+    python3 tests/golden/optimisers.py [NAME ...]         (Debian: python3-torch; for muon torch 2.9 or later)
 
 Everything is in float64. The network is y = b2 + W2 tanh(b1 + W1 x), with 6 inputs, 7 hidden units and 4
 outputs; the loss is the mean over the outputs of (y - t)^2 / 2, over 8 samples. Weights and samples are sines

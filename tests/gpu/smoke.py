@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Tells in two minutes whether the rest is worth its time: versions, cuDNN's engines beside those expected for
-an H200, an operator of each type in three precisions, 40 steps of ResNet-18 recorded as graphs and not, which
-must have the same bits, and 3 steps the plain way and with each fast way (ANTICHAIN_CUDA_FAST) alone.
+"""Tells in two minutes whether the rest is worth its time: versions, cuDNN's engines beside those expected
+for an H200, an operator of each type in three precisions, 40 steps of ResNet-18 recorded as graphs and not,
+which must have the same bits, and 3 steps the plain way and with each fast way (ANTICHAIN_CUDA_FAST) alone.
 
     tests/gpu/smoke.py PROGRAM --tests TEST_GPU --plans LIST [--json FILE]
 
@@ -38,8 +38,8 @@ def train(runs, program, folder, model, batch, steps, environment):
 
 
 def fast_ways(runs, program, folder, said):
-    """Trains the plain way, and with each fast way that the program names alone. Returns whether all are right.
-    A way with other bits is right where the loss is within a hundredth."""
+    """Trains the plain way, and with each fast way that the program names alone. Returns whether all are
+    right. A way with other bits is right where the loss is within a hundredth."""
     def steps(ways):
         return train(runs, program, folder, "resnet18", 128, 3, {"ANTICHAIN_CUDA_FAST": ways})[1]
 

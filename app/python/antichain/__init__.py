@@ -62,8 +62,8 @@ def profile_torch(
 ):
     """Measures a module with PyTorch and returns its Profile, which is written to `file` where that is given.
 
-    module            a torch.nn.Module with one input and one output; it is taken in training mode, and stays as
-                      it is
+    module            a torch.nn.Module with one input and one output; it is taken in training mode, and stays
+                      as it is
     example_inputs    one micro-batch of inputs, N x …
     seconds           how long to measure; but each node runs once at least. On a terminal, standard error
                       says how far the measuring is

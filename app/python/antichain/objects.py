@@ -141,8 +141,8 @@ class Plan(JsonFile):
         )
 
     def text_for(self, runtime):
-        """Returns the plan as another runtime reads it: "torch" (torch.distributed.pipelining), "deepspeed" or
-        "megatron". Throws AntichainError where that runtime can't cut so."""
+        """Returns the plan as another runtime reads it: "torch" (torch.distributed.pipelining), "deepspeed"
+        or "megatron". Throws AntichainError where that runtime can't cut so."""
         with _files(self.profile, self) as files:
             out = files.folder / "made"
             program.run("plan", profile=files.profile, plan=files.plan, out=out, **{"for": runtime})
@@ -212,8 +212,8 @@ class _files:
 
 def plan(profile, runtime=None, **options):
     """Cuts a network into stages by `antichain plan`. `profile` is a Profile, or a file; options are those of
-    the command: plan(profile, stages=4, schedule="zb-h1", memory_bytes="16GiB"). With a `runtime`, a name that
-    Plan.text_for takes, it cuts only where that runtime can."""
+    the command: plan(profile, stages=4, schedule="zb-h1", memory_bytes="16GiB"). With a `runtime`, a name
+    that Plan.text_for takes, it cuts only where that runtime can."""
     with _files(profile) as files:
         out = files.folder / "made.json"
         if runtime is not None:

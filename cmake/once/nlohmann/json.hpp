@@ -1,5 +1,6 @@
-// Stands before the library's own header in our build: what nearly every file with JSON in it would compile again is compiled
-// once, in framework/json_once.cpp. Not installed: who builds against an installation meets the library as it is.
+// This header stands before the library's own in our build. It declares the templates that nearly every file
+// with JSON in it would compile again, and framework/json_once.cpp compiles them once. The header is not
+// installed, so a build against an installation uses the library as it is.
 #pragma once
 
 #include_next <nlohmann/json.hpp>

@@ -68,10 +68,10 @@ class WeightsInFreeUnits {
   ComputeOrders play() {
     for (int unit = 0, moved = 1; moved > 0; ++unit) {
       moved = 0;
-      for (Rank& rank : ranks_) moved += take_one(rank, unit);
+      for (RankProgress& rank : ranks_) moved += take_one(rank, unit);
     }
     ComputeOrders all;
-    for (Rank& rank : ranks_) {
+    for (RankProgress& rank : ranks_) {
       ANTICHAIN_CHECK(rank.next == rank.given.size() && rank.late.empty(), "the block's order never waits");
       all.push_back({std::move(rank.taken), {}});
     }
@@ -79,7 +79,7 @@ class WeightsInFreeUnits {
   }
 
  private:
-  struct Rank {
+  struct RankProgress {
     std::vector<Action> given, taken;
     size_t next = 0;          // into given
     std::deque<Action> late;  // weight halves to be done
@@ -90,7 +90,7 @@ class WeightsInFreeUnits {
     return (verb == Verb::forward ? forward_
                                   : input_half_)[size_t(stage) * size_t(microbatches_) + size_t(m)];
   }
-  bool ready(const Rank& rank, const Action& a, int unit) {
+  bool ready(const RankProgress& rank, const Action& a, int unit) {
     if (a.verb == Verb::forward)
       return rank.alive < limit_ && (a.stage == 0 || end_of(a.verb, a.stage - 1, a.microbatch) <= unit);
     const bool last = a.stage + 1 == stages_;
@@ -99,7 +99,7 @@ class WeightsInFreeUnits {
   }
 
   // Returns whether the rank has computed anything.
-  bool take_one(Rank& rank, int unit) {
+  bool take_one(RankProgress& rank, int unit) {
     if (rank.next < rank.given.size() && ready(rank, rank.given[rank.next], unit)) {
       const Action& a = rank.taken.emplace_back(rank.given[rank.next++]);
       end_of(a.verb, a.stage, a.microbatch) = unit + 1;
@@ -117,7 +117,7 @@ class WeightsInFreeUnits {
   }
 
   const int limit_, stages_, microbatches_;
-  std::vector<Rank> ranks_;
+  std::vector<RankProgress> ranks_;
   std::vector<int> forward_, input_half_;  // stage x micro-batch: the unit in which it has ended
 };
 

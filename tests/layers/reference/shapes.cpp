@@ -10,20 +10,20 @@
 namespace antichain::reference {
 namespace {
 
-using Place = std::array<int64_t, Shape::max_rank>;
+using Coordinates = std::array<int64_t, Shape::max_rank>;
 
-Place place_of(int64_t i, const Shape& shape) {
-  Place place{};
+Coordinates coordinates_of(int64_t i, const Shape& shape) {
+  Coordinates at{};
   for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-    place[size_t(axis)] = i % shape[axis];
+    at[size_t(axis)] = i % shape[axis];
     i /= shape[axis];
   }
-  return place;
+  return at;
 }
 
-int64_t index_of(const Place& place, const Shape& shape) {
+int64_t index_of(const Coordinates& at, const Shape& shape) {
   int64_t i = 0;
-  for (int axis = 0; axis < shape.rank(); ++axis) i = i * shape[axis] + place[size_t(axis)];
+  for (int axis = 0; axis < shape.rank(); ++axis) i = i * shape[axis] + at[size_t(axis)];
   return i;
 }
 
@@ -32,8 +32,8 @@ template <class F>
 void for_each_copied(const Permute& op, const Shape& x, F&& f) {
   const Shape y = op.infer({&x, 1}).y.shape;
   for (int64_t i = 0; i < y.elements(); ++i) {
-    const Place in_y = place_of(i, y);
-    Place in_x{};
+    const Coordinates in_y = coordinates_of(i, y);
+    Coordinates in_x{};
     for (size_t axis = 0; axis < op.order.size(); ++axis) in_x[size_t(op.order[axis])] = in_y[axis];
     f(i, index_of(in_x, x));
   }
@@ -45,9 +45,9 @@ void for_each_copied(const Slice& op, const Shape& x, F&& f) {
   const size_t axis = size_t(op.options.axis);
   const int64_t extent = x[op.options.axis], begin = op.options.begin;
   for (int64_t i = 0; i < y.elements(); ++i) {
-    Place place = place_of(i, y);
-    place[axis] = (begin < 0 ? begin + extent : begin) + place[axis] * op.options.step;
-    f(i, index_of(place, x));
+    Coordinates at = coordinates_of(i, y);
+    at[axis] = (begin < 0 ? begin + extent : begin) + at[axis] * op.options.step;
+    f(i, index_of(at, x));
   }
 }
 
@@ -56,9 +56,9 @@ template <class F>
 void for_each_copied(const Mean& op, const Shape& x, F&& f) {
   const Shape kept = Mean(op.axes, true).infer({&x, 1}).y.shape;
   for (int64_t j = 0; j < x.elements(); ++j) {
-    Place place = place_of(j, x);
-    for (const int axis : op.axes) place[size_t(axis)] = 0;
-    f(index_of(place, kept), j);
+    Coordinates at = coordinates_of(j, x);
+    for (const int axis : op.axes) at[size_t(axis)] = 0;
+    f(index_of(at, kept), j);
   }
 }
 

@@ -102,10 +102,10 @@ TEST(OrderSearch, IsAsGoodAsThePublishedSearch) {
     EXPECT_LE(1 - busy_s / planned.period_s, at.zb_1p + 5e-5) << "rounded to four digits";
     const Timeline alone = simulate(planned.schedule, plan, profile, cluster);
     EXPECT_LE(1 - busy_s / alone.span_s(), at.zb_1p + 5e-5) << "by the span of a step with a flush, too";
-    const OrderClock clock(profile, plan, cluster, at.microbatches);
-    EXPECT_GT(1 - busy_s / order_bound_s(clock, twice, Steps::overlapped), at.zb_2p + 5e-5);
+    const OrderEstimate estimate(profile, plan, cluster, at.microbatches);
+    EXPECT_GT(1 - busy_s / order_bound_s(estimate, twice, Steps::overlapped), at.zb_2p + 5e-5);
     const std::vector<int> all(size_t(at.p), at.microbatches);
-    EXPECT_LE(1 - busy_s / order_bound_s(clock, all, Steps::overlapped), at.zb_2p + 5e-5);
+    EXPECT_LE(1 - busy_s / order_bound_s(estimate, all, Steps::overlapped), at.zb_2p + 5e-5);
   }
 }
 
@@ -124,18 +124,18 @@ void each_order(int microbatches, int in_flight, RankOrder& order, int f, int i,
   if (w < i) with(Verb::backward_weight, w, f, i, w + 1);
 }
 
-double exact_pace_s(OrderClock& clock, const std::vector<int>& in_flight, Steps steps) {
-  std::vector<std::vector<RankOrder>> choices(size_t(clock.stages()));
+double exact_pace_s(OrderEstimate& estimate, const std::vector<int>& in_flight, Steps steps) {
+  std::vector<std::vector<RankOrder>> choices(size_t(estimate.stages()));
   for (size_t s = 0; s < choices.size(); ++s) {
     RankOrder order;
-    each_order(clock.microbatches(), in_flight[s], order, 0, 0, 0,
+    each_order(estimate.microbatches(), in_flight[s], order, 0, 0, 0,
                [&](const RankOrder& found) { choices[s].push_back(found); });
   }
   double best_s = std::numeric_limits<double>::infinity();
   RankOrders orders(choices.size());
   const std::function<void(size_t)> choose = [&](size_t s) {
     if (s == choices.size()) {
-      best_s = std::min(best_s, clock.pace_s(orders, steps));
+      best_s = std::min(best_s, estimate.pace_s(orders, steps));
       return;
     }
     for (const RankOrder& order : choices[s]) orders[s] = order, choose(s + 1);
@@ -173,8 +173,8 @@ void expect_exact(Steps steps) {
     SCOPED_TRACE(seed);
     const RandomCase c(seed);
     const Plan plan = one_node_each(c.profile);
-    OrderClock clock(c.profile, plan, c.cluster, c.microbatches);
-    const double exact_s = exact_pace_s(clock, c.in_flight, steps);
+    OrderEstimate estimate(c.profile, plan, c.cluster, c.microbatches);
+    const double exact_s = exact_pace_s(estimate, c.in_flight, steps);
     PlannedOrder planned;
     try {
       planned = plan_order(c.profile, plan, c.cluster, c.microbatches, c.in_flight, {.steps = steps});
@@ -199,7 +199,7 @@ void expect_exact(Steps steps) {
 TEST(OrderSearch, EqualsAnExactSearchOfStepsOnSmallRandomCases) { expect_exact(Steps::apart); }
 TEST(OrderSearch, EqualsAnExactSearchOfPeriodsOnSmallRandomCases) { expect_exact(Steps::overlapped); }
 
-TEST(OrderSearch, TheClockIsTheSimulators) {
+TEST(OrderSearch, TheEstimateIsTheSimulators) {
   std::mt19937 random(3);
   for (int trial = 0; trial < 400; ++trial) {
     SCOPED_TRACE(trial);
@@ -208,7 +208,7 @@ TEST(OrderSearch, TheClockIsTheSimulators) {
     const Plan plan = random_plan(random, profile, stages);
     const int M = 1 + int(random() % 9);
     const Cluster cluster = one_link({.bytes_per_s = 50. * double(random() % 3), .latency_s = 0.1});
-    OrderClock clock(profile, plan, cluster, M);
+    OrderEstimate estimate(profile, plan, cluster, M);
     for (const Policy& policy : policies()) {
       if (!policy.trains || policy.placement == Placement::loop || policy.placement == Placement::vee)
         continue;
@@ -218,11 +218,11 @@ TEST(OrderSearch, TheClockIsTheSimulators) {
         for (const Action& a : actions)
           if (computes(a.verb)) orders[size_t(a.stage)].push_back({a.verb, a.microbatch});
       const Timeline timeline = simulate(schedule, plan, profile, cluster, Steps::overlapped);
-      EXPECT_NEAR(clock.step_s(orders), timeline.step_s, 1e-9 * timeline.step_s) << policy.name;
-      EXPECT_NEAR(clock.period_s(orders), timeline.period_s, 1e-6 * timeline.period_s) << policy.name;
+      EXPECT_NEAR(estimate.step_s(orders), timeline.step_s, 1e-9 * timeline.step_s) << policy.name;
+      EXPECT_NEAR(estimate.period_s(orders), timeline.period_s, 1e-6 * timeline.period_s) << policy.name;
       const std::vector<int> all(plan.stages.size(), M);
-      EXPECT_LE(order_bound_s(clock, all), timeline.step_s * (1 + 1e-9));
-      EXPECT_LE(order_bound_s(clock, all, Steps::overlapped), timeline.period_s * (1 + 1e-9));
+      EXPECT_LE(order_bound_s(estimate, all), timeline.step_s * (1 + 1e-9));
+      EXPECT_LE(order_bound_s(estimate, all, Steps::overlapped), timeline.period_s * (1 + 1e-9));
     }
   }
 }

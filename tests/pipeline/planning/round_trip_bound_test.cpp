@@ -29,7 +29,7 @@ double least_order_bound_s(const Profile& profile, const PlanOptions& options, c
         if (of[size_t(n)] < 0) of[size_t(n)] = stage;
       const PipelineTimes times =
           pipeline_times(add(of, stages), options.cluster, devices, profile.overhead_s, options.microbatches);
-      least_s = std::min(least_s, order_bound_s(OrderClock(times), all, Steps::overlapped));
+      least_s = std::min(least_s, order_bound_s(OrderEstimate(times), all, Steps::overlapped));
       return;
     }
     for (int next = state + 1; next < dag.full(); ++next) {

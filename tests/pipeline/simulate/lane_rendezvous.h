@@ -46,7 +46,36 @@ inline bool has_buffer(const Schedule& schedule, const Slots& slots, int rank, c
   return before < used_up + slots.receive_ring(flow);
 }
 
-class LaneRendezvous {
+// IssuingRanks go on, one after the other, until none moves any more or something is wrong.
+class IssuingRanks {
+ public:
+  virtual ~IssuingRanks() = default;
+
+  // "" when every rank came to its end and everything took place; else what is wrong.
+  std::string carry_out() {
+    for (bool moved = true; moved && wrong_.empty();) {
+      moved = false;
+      for (int r = 0; r < ranks(); ++r) {
+        moved = step(r) || moved;
+        moved = meet(r) || moved;
+      }
+    }
+    if (!wrong_.empty()) return wrong_;
+    std::string stuck;
+    for (int r = 0; r < ranks(); ++r) stuck += state(r);
+    return stuck;
+  }
+
+ protected:
+  virtual int ranks() const = 0;
+  virtual bool step(int r) = 0;                // as far as the host of a rank comes
+  virtual bool meet(int r) = 0;                // what heads the rank's streams, where it can take place
+  virtual std::string state(int r) const = 0;  // "" of a rank that came to its end
+
+  std::string wrong_;
+};
+
+class LaneRendezvous : public IssuingRanks {
  public:
   LaneRendezvous(const Schedule& schedule, const std::vector<std::vector<int>>& issue, Host host,
                  const LaneOf& lane_of = one_lane)
@@ -66,25 +95,10 @@ class LaneRendezvous {
     }
   }
 
-  // "" when every rank came to its end and every exchange took place; else what is wrong.
-  std::string carry_out() {
-    for (bool moved = true; moved && wrong_.empty();) {
-      moved = false;
-      for (size_t r = 0; r < ranks_.size(); ++r) {
-        moved = step(int(r)) || moved;
-        moved = meet(int(r)) || moved;
-      }
-    }
-    if (!wrong_.empty()) return wrong_;
-    std::string stuck;
-    for (size_t r = 0; r < ranks_.size(); ++r) stuck += state(int(r));
-    return stuck;
-  }
-
   int exchanges() const { return exchanges_; }
 
  private:
-  struct Rank {
+  struct RankProgress {
     size_t next = 0, issued = 0;             // action; turn of the issue order
     std::vector<int> issue;                  // indices into the list, marked as below
     std::map<int, std::deque<int>> streams;  // by lane
@@ -127,9 +141,10 @@ class LaneRendezvous {
     return true;
   }
 
-  // As far as the host of a rank comes.
-  bool step(int r) {
-    Rank& rank = ranks_[size_t(r)];
+  int ranks() const override { return int(ranks_.size()); }
+
+  bool step(int r) override {
+    RankProgress& rank = ranks_[size_t(r)];
     bool moved = false;
     for (;; moved = true) {
       if (host_ == Host::blocks && !rank.empty()) return moved;
@@ -153,7 +168,7 @@ class LaneRendezvous {
     ranks_[size_t(r)].streams[lane].pop_front();
   }
 
-  bool meet(int r) {
+  bool meet(int r) override {
     bool moved = false;
     for (const int lane : {0, 1}) moved = meet(r, lane) || moved;
     for (int i = 0; i < int(schedule_.ranks[size_t(r)].size()); ++i)
@@ -197,8 +212,8 @@ class LaneRendezvous {
     return true;
   }
 
-  std::string state(int r) const {
-    const Rank& rank = ranks_[size_t(r)];
+  std::string state(int r) const override {
+    const RankProgress& rank = ranks_[size_t(r)];
     if (ended(r) && rank.empty() && rank.issued == rank.issue.size()) return "";
     std::string heads;
     for (const int lane : {0, 1})
@@ -214,8 +229,7 @@ class LaneRendezvous {
   const Partners partners_;
   const std::vector<RankSlots> slots_;
 
-  std::vector<Rank> ranks_;
-  std::string wrong_;
+  std::vector<RankProgress> ranks_;
   int exchanges_ = 0;
 };
 

@@ -19,7 +19,7 @@
 
 namespace antichain::test {
 
-class TurnRendezvous {
+class TurnRendezvous : public IssuingRanks {
  public:
   // `turns`: of each rank. Those of channels behind the schedule's belong to the rank's all-reduce.
   TurnRendezvous(const Schedule& schedule, std::vector<std::vector<Turn>> turns, Host host)
@@ -32,23 +32,8 @@ class TurnRendezvous {
     for (size_t r = 0; r < ranks_.size(); ++r) list(int(r), channels);
   }
 
-  // "" when every rank came to its end and every message took place; else what is wrong.
-  std::string carry_out() {
-    for (bool moved = true; moved && wrong_.empty();) {
-      moved = false;
-      for (size_t r = 0; r < ranks_.size(); ++r) {
-        moved = step(int(r)) || moved;
-        moved = meet(int(r)) || moved;
-      }
-    }
-    if (!wrong_.empty()) return wrong_;
-    std::string stuck;
-    for (size_t r = 0; r < ranks_.size(); ++r) stuck += state(int(r));
-    return stuck;
-  }
-
  private:
-  struct Rank {
+  struct RankProgress {
     std::vector<int> action_of;               // by turn
     std::vector<bool> early;                  // by turn: the first half of an all-reduce
     std::vector<int> to_come;                 // by action: its turns that have not taken place
@@ -61,7 +46,7 @@ class TurnRendezvous {
   bool ended(int r) const { return ranks_[size_t(r)].next == actions(r).size(); }
 
   void list(int r, const Channels& channels) {
-    Rank& rank = ranks_[size_t(r)];
+    RankProgress& rank = ranks_[size_t(r)];
     rank.to_come.resize(actions(r).size());
     std::map<std::tuple<Verb, int, int>, int> named;
     std::map<int, int> reduces;  // by bucket
@@ -85,7 +70,7 @@ class TurnRendezvous {
 
   // Returns whether the host has come to where it can issue the turn.
   bool ready(int r, size_t i) const {
-    const Rank& rank = ranks_[size_t(r)];
+    const RankProgress& rank = ranks_[size_t(r)];
     const int action = rank.action_of[i], next = int(rank.next);
     const Action& a = actions(r)[size_t(action)];
     if (rank.early[i]) return next > last_gradient(actions(r), a.stage);
@@ -107,9 +92,10 @@ class TurnRendezvous {
     return true;
   }
 
-  // As far as the host of a rank comes.
-  bool step(int r) {
-    Rank& rank = ranks_[size_t(r)];
+  int ranks() const override { return int(ranks_.size()); }
+
+  bool step(int r) override {
+    RankProgress& rank = ranks_[size_t(r)];
     for (bool moved = false;; moved = true) {
       if (host_ == Host::blocks && !rank.stream.empty()) return moved;
       if (rank.issued < turns_[size_t(r)].size() && group_is_ready(r, rank.issued)) {
@@ -126,15 +112,15 @@ class TurnRendezvous {
 
   // So many turns of its stream can take place.
   size_t heads(int r) const {
-    const Rank& rank = ranks_[size_t(r)];
+    const RankProgress& rank = ranks_[size_t(r)];
     if (rank.stream.empty()) return 0;
     const size_t first = size_t(rank.stream.front().first);
     return group_end(r, first) - first;
   }
 
   // The sends at the head of the rank's stream.
-  bool meet(int r) {
-    Rank& rank = ranks_[size_t(r)];
+  bool meet(int r) override {
+    RankProgress& rank = ranks_[size_t(r)];
     bool moved = false;
     for (size_t i = 0; i < heads(r); ++i) {
       auto& [mine, done] = rank.stream[i];
@@ -146,7 +132,7 @@ class TurnRendezvous {
   }
   bool meet(int r, int mine, bool& done) {
     const Turn& send = turn(r, mine);
-    Rank& peer = ranks_[size_t(send.peer)];
+    RankProgress& peer = ranks_[size_t(send.peer)];
     for (size_t i = 0; i < heads(send.peer); ++i) {
       auto& [theirs, met] = peer.stream[i];
       const Turn& recv = turn(send.peer, theirs);
@@ -161,7 +147,7 @@ class TurnRendezvous {
 
   // What heads the stream, when all of it took place.
   bool retire(int r) {
-    Rank& rank = ranks_[size_t(r)];
+    RankProgress& rank = ranks_[size_t(r)];
     const size_t count = heads(r);
     if (count == 0 || !std::all_of(rank.stream.begin(), rank.stream.begin() + int(count),
                                    [](const auto& t) { return t.second; }))
@@ -172,8 +158,8 @@ class TurnRendezvous {
   }
 
   static std::string name(const Turn& t) { return fmt::format("{}.{}", t.key.channel, t.key.microbatch); }
-  std::string state(int r) const {
-    const Rank& rank = ranks_[size_t(r)];
+  std::string state(int r) const override {
+    const RankProgress& rank = ranks_[size_t(r)];
     if (ended(r) && rank.stream.empty() && rank.issued == turns_[size_t(r)].size()) return "";
     std::string text =
         fmt::format("rank {} stands in {}", r, ended(r) ? "its end" : print(actions(r)[rank.next]));
@@ -188,8 +174,7 @@ class TurnRendezvous {
   const std::vector<std::vector<Turn>> turns_;
   const Host host_;
   const std::vector<RankSlots> slots_;
-  std::vector<Rank> ranks_;
-  std::string wrong_;
+  std::vector<RankProgress> ranks_;
 };
 
 }  // namespace antichain::test

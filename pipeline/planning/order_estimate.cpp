@@ -1,4 +1,4 @@
-#include "pipeline/planning/order_clock.h"
+#include "pipeline/planning/order_estimate.h"
 
 #include <algorithm>
 #include <limits>
@@ -57,9 +57,9 @@ PipelineTimes pipeline_times(const Profile& profile, const Plan& plan, const Clu
   return pipeline_times(sums, cluster, device, profile.overhead_s, microbatches);
 }
 
-OrderClock::OrderClock(PipelineTimes times) { set(std::move(times)); }
+OrderEstimate::OrderEstimate(PipelineTimes times) { set(std::move(times)); }
 
-void OrderClock::set(PipelineTimes times) {
+void OrderEstimate::set(PipelineTimes times) {
   pipeline_ = std::move(times);
   tensors_in_.assign(size_t(stages()), {}), tensors_out_ = gradients_in_ = gradients_out_ = tensors_in_;
   for (int i = 0; i < int(tensors().size()); ++i) {
@@ -74,18 +74,18 @@ void OrderClock::set(PipelineTimes times) {
     begin_empty();
 }
 
-void OrderClock::begin_empty() {
+void OrderEstimate::begin_empty() {
   free_s_.assign(tensors().size() + gradients().size(), 0);
   now_s_.assign(pipeline_.stages.size(), 0);
 }
 
-double OrderClock::step_s(const RankOrders& orders) {
+double OrderEstimate::step_s(const RankOrders& orders) {
   repeats_ = false;
   begin_empty();
   return play(orders) ? std::ranges::max(now_s_) : std::numeric_limits<double>::infinity();
 }
 
-double OrderClock::period_s(const RankOrders& orders) {
+double OrderEstimate::period_s(const RankOrders& orders) {
   constexpr int most_steps = 24;
   repeats_ = true;
   if (now_s_.size() != pipeline_.stages.size()) begin_empty();
@@ -107,7 +107,7 @@ double OrderClock::period_s(const RankOrders& orders) {
 }
 
 // Plays one step on the clocks as they are. Returns whether all stages come to its end.
-bool OrderClock::play(const RankOrders& orders) {
+bool OrderEstimate::play(const RankOrders& orders) {
   const size_t stages = pipeline_.stages.size(), M = size_t(microbatches());
   done_.resize(stages);
   for (size_t s = 0; s < stages; ++s) done_[s].assign(orders[s].size(), {}), timed_ += int(orders[s].size());
@@ -128,7 +128,7 @@ bool OrderClock::play(const RankOrders& orders) {
 }
 
 // Does what the stage can do with what has arrived so far.
-bool OrderClock::run(int stage, const RankOrder& order) {
+bool OrderEstimate::run(int stage, const RankOrder& order) {
   const size_t s = size_t(stage), M = size_t(microbatches());
   int& next = next_[s];
   const int begin = next;
@@ -140,8 +140,8 @@ bool OrderClock::run(int stage, const RankOrder& order) {
     bool ready = true;
     if (sends) {
       const auto& there = forward ? tensor_there_s_ : gradient_there_s_;
-      for (const int wire : forward ? tensors_in_[s] : gradients_in_[s]) {
-        const size_t at = size_t(wire) * M + size_t(m);
+      for (const int transfer : forward ? tensors_in_[s] : gradients_in_[s]) {
+        const size_t at = size_t(transfer) * M + size_t(m);
         if (there[at] == not_yet) ready = false;
         if (there[at] > start_s) start_s = there[at], because = (forward ? tensor_from_ : gradient_from_)[at];
       }
@@ -151,10 +151,10 @@ bool OrderClock::run(int stage, const RankOrder& order) {
     done_[s][size_t(next)] = {end_s, because};
     now_s_[s] = end_s;
     if (!sends) continue;
-    for (const int wire : forward ? tensors_out_[s] : gradients_out_[s]) {
-      double& free_s = free_s_[size_t(wire) + (forward ? 0 : tensors().size())];
-      free_s = std::max(free_s, end_s) + (forward ? tensors() : gradients())[size_t(wire)].seconds;
-      const size_t at = size_t(wire) * M + size_t(m);
+    for (const int transfer : forward ? tensors_out_[s] : gradients_out_[s]) {
+      double& free_s = free_s_[size_t(transfer) + (forward ? 0 : tensors().size())];
+      free_s = std::max(free_s, end_s) + (forward ? tensors() : gradients())[size_t(transfer)].seconds;
+      const size_t at = size_t(transfer) * M + size_t(m);
       (forward ? tensor_there_s_ : gradient_there_s_)[at] = free_s;
       (forward ? tensor_from_ : gradient_from_)[at] = {stage, next};
     }
@@ -162,7 +162,7 @@ bool OrderClock::run(int stage, const RankOrder& order) {
   return next > begin;
 }
 
-std::vector<OrderClock::At> OrderClock::critical_path() const {
+std::vector<OrderEstimate::At> OrderEstimate::critical_path() const {
   std::vector<At> path;
   std::vector<std::vector<int>> came;  // when the path came to each action; −1
   for (const auto& of_stage : done_) came.emplace_back(of_stage.size(), -1);

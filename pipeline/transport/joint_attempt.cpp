@@ -1,4 +1,4 @@
-#include "pipeline/transport/verdicts.h"
+#include "pipeline/transport/joint_attempt.h"
 
 #include <algorithm>
 
@@ -15,7 +15,7 @@ Tensor message(bool good) {
 
 }  // namespace
 
-Verdicts::Verdicts(Transport& job) : job_(job) {
+JointAttempt::JointAttempt(Transport& job) : job_(job) {
   for (int peer = 0; peer < job.size(); ++peer) {
     if (peer == job.rank()) continue;
     const Tensor into = message(false);
@@ -23,7 +23,7 @@ Verdicts::Verdicts(Transport& job) : job_(job) {
   }
 }
 
-void Verdicts::look() {
+void JointAttempt::look() {
   job_.job().check_job();
   for (Other& other : others_) {
     if (!other.came && job_.arrived(other.ticket)) take(other);
@@ -31,7 +31,7 @@ void Verdicts::look() {
   }
 }
 
-bool Verdicts::share(bool good) {
+bool JointAttempt::all_succeeded(bool good) {
   for (int peer = 0; peer < job_.size(); ++peer)
     if (peer != job_.rank()) job_.send(key, peer, message(good));
   for (Other& other : others_)
@@ -41,7 +41,7 @@ bool Verdicts::share(bool good) {
                                      [](const Other& other) { return *other.good.raw() == std::byte(true); });
 }
 
-void Verdicts::take(Other& other) {
+void JointAttempt::take(Other& other) {
   job_.wait(other.ticket);
   other.came = true;
 }

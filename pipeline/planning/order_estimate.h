@@ -1,4 +1,4 @@
-// An OrderClock tells how long a step takes when its ranks compute in a given order, and which actions decide
+// An OrderEstimate tells how long a step takes when its ranks compute in a given order, and which actions decide
 // its length. It gives the simulator's answer up to the last bits, without making the schedule. Searches for
 // an order ask it thousands of times about one plan.
 //
@@ -23,19 +23,19 @@ struct StageTimes {
   bool operator==(const StageTimes&) const = default;
 };
 
-// A Wire has all tensors of a micro-batch that one stage sends to another, or their gradients on the way
+// A Transfer has all tensors of a micro-batch that one stage sends to another, or their gradients on the way
 // back.
-struct Wire {
+struct Transfer {
   int from = 0, to = 0;
   double seconds = 0;
-  bool operator==(const Wire&) const = default;
+  bool operator==(const Transfer&) const = default;
 };
 
 // PipelineTimes are a plan as an order sees it.
 struct PipelineTimes {
   int microbatches = 1;
   std::vector<StageTimes> stages;
-  std::vector<Wire> tensors, gradients;
+  std::vector<Transfer> tensors, gradients;
   bool operator==(const PipelineTimes&) const = default;
 };
 // Throws Error for a plan with replicas or with several stages a rank.
@@ -53,11 +53,11 @@ struct Computing {
 using RankOrder = std::vector<Computing>;
 using RankOrders = std::vector<RankOrder>;  // by stage
 
-class OrderClock {
+class OrderEstimate {
  public:
-  explicit OrderClock(PipelineTimes);
-  OrderClock(const Profile& profile, const Plan& plan, const Cluster& cluster, int microbatches)
-      : OrderClock(pipeline_times(profile, plan, cluster, microbatches)) {}
+  explicit OrderEstimate(PipelineTimes);
+  OrderEstimate(const Profile& profile, const Plan& plan, const Cluster& cluster, int microbatches)
+      : OrderEstimate(pipeline_times(profile, plan, cluster, microbatches)) {}
   // Replaces the times by others, for as many stages and micro-batches.
   void set(PipelineTimes);
 
@@ -86,8 +86,8 @@ class OrderClock {
   int stages() const { return int(pipeline_.stages.size()); }
   int microbatches() const { return pipeline_.microbatches; }
   const StageTimes& times(int stage) const { return pipeline_.stages[size_t(stage)]; }
-  const std::vector<Wire>& tensors() const { return pipeline_.tensors; }
-  const std::vector<Wire>& gradients() const { return pipeline_.gradients; }
+  const std::vector<Transfer>& tensors() const { return pipeline_.tensors; }
+  const std::vector<Transfer>& gradients() const { return pipeline_.gradients; }
 
  private:
   struct Done {
@@ -99,12 +99,13 @@ class OrderClock {
   bool run(int stage, const RankOrder&);
 
   PipelineTimes pipeline_;
-  std::vector<std::vector<int>> tensors_in_, tensors_out_, gradients_in_, gradients_out_;  // wires by stage
-  // These are of the last step: per stage and index; per wire and micro-batch.
+  // These are transfers by stage.
+  std::vector<std::vector<int>> tensors_in_, tensors_out_, gradients_in_, gradients_out_;
+  // These are of the last step: per stage and index; per transfer and micro-batch.
   std::vector<std::vector<Done>> done_;
   std::vector<double> tensor_there_s_, gradient_there_s_;
   std::vector<At> tensor_from_, gradient_from_;
-  std::vector<double> free_s_;  // per wire pair: when the link is free again
+  std::vector<double> free_s_;  // per transfer: when the link is free again
   std::vector<int> next_;
   std::vector<double> now_s_;
   int last_stage_ = 0;
