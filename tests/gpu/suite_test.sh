@@ -107,10 +107,33 @@ program=(NETWORKS=resnet20-bf16 CIFAR10_DIR=here "$here/program.sh" "$folder/bun
   "$folder/bundle/bin/mpirun")
 alone 1 STUB_FAULT=schedule STUB_NO_IPC=1 "${program[@]}"
 expect "FAILED  resnet20-bf16: 4 threads by zb-v as one"
-expect "CUDA IPC was not checked by 4 processes of resnet20-bf16: antichain: --transport ipc is asked for, but"
+expect "CUDA IPC was not checked by 4 processes of resnet20-bf16: antichain: --transport ipc is asked for"
 expect "ok      learning on cuda:tf32: test accuracy 0.76, at least 0.75"
 alone 1 STUB_FAULT=learning "${program[@]}"
 expect "FAILED  learning on cuda: test accuracy is '0.7', less than 0.75"
+
+# TF32 is a precision of its own among the profiles, in a folder of its own.
+alone 0 MODELS=resnet18 MICROBATCHES=32 DEVICE=cuda:tf32 "$here/../../scripts/gpu_profiles.sh" \
+  "$folder/bundle/bin/antichain" "$folder/profiles"
+for precision in float32 tf32 bf16; do
+  device=cuda
+  [ $precision != tf32 ] || device=cuda:tf32
+  expect "\"$device\"" "$folder/profiles/nvidia-h200/$precision-32/resnet18.json"
+done
+
+# The means of the speeds: over PyTorch eager, and over the faster of its compiled forms.
+cat >"$folder/means.py" <<'PYTHON'
+import sys
+sys.path.insert(0, sys.argv[1])
+sys.dont_write_bytecode = True
+from gpu_models import SIDES, means
+print("\n".join(means([{"bf16": 300, "pytorch-bf16": 100, "pytorch-graphs": 150, "pytorch-autotuned": 50},
+                       {"bf16": 300, "pytorch-bf16": 25, "pytorch-autotuned": 600}, {"pytorch-bf16": 1}])))
+assert not any(" " in side for side in SIDES)
+PYTHON
+alone 0 python3 "$folder/means.py" "$here/../benchmarks"
+expect "ours in bf16 over PyTorch eager: geometric mean 6.00 of 2, lowest 3.00"
+expect "ours in bf16 over PyTorch compiled: geometric mean 1.00 of 2, lowest 0.50"
 
 # Without a device's tools, only what they say.
 cat >"$folder/sanitizer" <<'STUB'
