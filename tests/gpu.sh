@@ -45,7 +45,7 @@ export PYTORCH_LD_LIBRARY_PATH="${LD_LIBRARY_PATH:-}"
 find_libraries
 sanitizer="$(find_tool compute-sanitizer)" ncu="$(find_tool ncu)"
 
-limit="${LIMIT:-570}" summary=() incomplete= broken=
+limit="${LIMIT:-570}" summary=() incomplete='' broken=''
 reserve=0  # seconds for diagnose, once something has failed
 keep() {
   printf '%s\n' "${summary[@]}" >"$results/summary.log"
@@ -122,7 +122,7 @@ part 540 speed python3 "$here/benchmarks/gpu_models.py" "$program" --json "$resu
 part 180 kernels "$here/gpu/kernels.py" "$program" --ncu "$ncu" --json "$results/kernels.json"
 part 240 tune "$here/gpu/tune.sh" "$program"
 part 540 profiles "$here/../scripts/gpu_profiles.sh" "$program" "$results/profiles"
-part 300 sanitizer "$here/gpu/sanitizer.sh" "$tests" "$sanitizer"
+part 480 sanitizer "$here/gpu/sanitizer.sh" "$tests" "$sanitizer"
 echo "== summary"
 keep
 cat "$results/summary.log"

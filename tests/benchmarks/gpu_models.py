@@ -20,7 +20,8 @@ lie in the GPU's memory. Sides (--sides), in the order in which they are measure
 
 A figure is the median of a process's steps without the first ten, then the median of the rounds. PyTorch's
 steps are timed in runs of ten with one synchronisation at the end of each. At the end come the geometric
-means of ours in bf16 over PyTorch eager, and over the faster of its two compiled forms. What there is no time
+means of ours in bf16 over PyTorch eager, and over the faster of its two compiled forms. What FILE has already
+is kept and counts until it is measured again, so that several commands have one mean. What there is no time
 for within --limit seconds is left out. PyTorch runs with the LD_LIBRARY_PATH in PYTORCH_LD_LIBRARY_PATH,
 where that is set: its own libraries come before a toolkit's.
 """
@@ -144,6 +145,22 @@ def ratio(rates, theirs):
     return rates.get("bf16", math.nan) / fastest
 
 
+def rates_in(file):
+    """What an earlier command wrote to --json's file, by (model, batch)."""
+    if not file or not os.path.exists(file):
+        return {}
+    with open(file) as text:
+        return {(row["model"], row["batch"]): row["images_per_s"] for row in json.load(text)}
+
+
+def rows_of(before, measured):
+    """All rows, with the medians of what was measured in the place of what was known before."""
+    return [{"model": model, "batch": batch,
+             "images_per_s": {**before.get((model, batch), {}),
+                              **{side: statistics.median(r) for side, r in measured.get((model, batch), {}).items()}}}
+            for model, batch in {**before, **measured}]
+
+
 def means(all_rates):
     """A line for each of PyTorch's forms that was measured beside ours, of all models' and batches' rates."""
     lines = []
@@ -175,7 +192,7 @@ def main():
         return pytorch(args.pytorch, args.batches, args.steps, args.precision, args.mode)
 
     end = time.monotonic() + args.limit
-    measured, rows = {}, []  # (model, batch): side: rates of all rounds
+    before, measured = rates_in(args.json), {}  # measured: (model, batch): side: rates of all rounds
     for side in args.sides:
         for model in args.models:
             for _ in range(args.rounds):
@@ -186,16 +203,17 @@ def main():
                 for batch, rate in attempt(side, args, model, lambda: end - time.monotonic()).items():
                     measured.setdefault((model, batch), {}).setdefault(side, []).append(rate)
                     print(f"{model:14} {batch:5} {side:18} {rate:10.0f} images/s ({time.monotonic() - start:.0f} s)", flush=True)
-            rows = [{"model": m, "batch": b, "images_per_s": {s: statistics.median(r) for s, r in rates.items()}} for (m, b), rates in measured.items()]
             if args.json:
                 with open(args.json, "w") as file:
-                    json.dump(rows, file, indent=1)
+                    json.dump(rows_of(before, measured), file, indent=1)
 
-    print(f"\n{'images/s':14} {'batch':>5}" + "".join(f" {side:>17}" for side in args.sides) +
+    rows = rows_of(before, measured)
+    sides = [side for side in SIDES if any(side in row["images_per_s"] for row in rows)]
+    print(f"\n{'images/s':14} {'batch':>5}" + "".join(f" {side:>17}" for side in sides) +
           "   ours in bf16 over eager, over compiled")
     for row in rows:
         rates = row["images_per_s"]
-        columns = "".join(f" {rates.get(side, math.nan):17.0f}" for side in args.sides)
+        columns = "".join(f" {rates.get(side, math.nan):17.0f}" for side in sides)
         print(f"{row['model']:14} {row['batch']:5}{columns}"
               f"   {ratio(rates, EAGER):.2f}, {ratio(rates, COMPILED):.2f}")
     print("\n".join(means([row["images_per_s"] for row in rows])))

@@ -32,7 +32,7 @@ wrong = on_gpu and {
     "fast": trains and "s2" in os.environ.get("ANTICHAIN_CUDA_FAST", "s2"),
     "cublas": loops not in ("products", "all"),
     "streams": trains and os.environ.get("CUDA_LAUNCH_BLOCKING") != "1",
-    "schedule": option("--schedule") == "zb-v", "learning": trains and option("--epochs") == "3",
+    "parts": option("--schedule") == "zb-v" or option("--epochs") == "3",
     "ipc": processes > 1 and not host, "peers": ranks > 1 and not host, "staged": ranks > 1 and host, "pipeline": ranks > 1,
 }[fault]
 if words[0] == "info" and os.environ.get("STUB_NO_DEVICE"):
