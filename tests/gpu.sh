@@ -22,10 +22,10 @@
 #              operators, models, transport, steps or program fail. A part that is stopped or not begun has
 #              not failed.
 #
-# CIFAR10_DIR names CIFAR-10's binary files; without it learning is not checked. Logs go to the folder `results`, while they
-# are written. LIMIT: seconds for all of it, 570 unless said otherwise; what does not end in its share is
-# stopped, what has none left not begun. OUT=FOLDER has three files, renewed after each part: summary.log,
-# figures.json (what was measured) and logs.tar.gz (all else).
+# CIFAR10_DIR names CIFAR-10's binary files; without it learning is not checked. Logs go to the folder
+# `results`, while they are written. LIMIT: seconds for all of it, 570 unless said otherwise; what does not
+# end in its share is stopped, what has none left not begun. OUT=FOLDER has three files, renewed after each
+# part: summary.log, figures.json (what was measured) and logs.tar.gz (all else).
 set -uo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 home="$(cd "${1:?a build folder or a bundle}" && pwd)" results="${2:-$PWD/gpu-results}"
