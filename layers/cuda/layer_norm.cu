@@ -25,18 +25,18 @@ struct Rows {
   }
 };
 
-// Normal holds three arrays of floats: per row, x̂ = (x − mean) · scale + shift.
-struct Normal {
+// RowNormal holds three arrays of floats: per row, x̂ = (x − mean) · scale + shift.
+struct RowNormal {
   float *mean, *scale, *shift;
-  Normal(float* at, int64_t rows) : mean(at), scale(at + rows), shift(at + 2 * rows) {}
+  RowNormal(float* at, int64_t rows) : mean(at), scale(at + rows), shift(at + 2 * rows) {}
 };
 
-struct Params {
+struct RowParams {
   const float *weight, *bias;  // nullptr: 1, 0
 };
 
 template <class T>
-void take_moments(Stream stream, const Rows& rows, const T* x, double eps, const Normal& normal) {
+void take_moments(Stream stream, const Rows& rows, const T* x, double eps, const RowNormal& normal) {
   sum_rows<MomentsRun>(
       stream, rows.count, rows.length,
       [=] ANTICHAIN_DEVICE(MomentsRun & run, bool first, float number) { run.take(first, number); },
@@ -50,7 +50,8 @@ void take_moments(Stream stream, const Rows& rows, const T* x, double eps, const
 }
 
 template <class T>
-void normalise(Stream stream, const Rows& rows, const T* x, T* y, const Normal& n, const Params& params) {
+void normalise(Stream stream, const Rows& rows, const T* x, T* y, const RowNormal& n,
+               const RowParams& params) {
   const bool weighted = params.weight;
   for_channels(
       stream, rows.count, rows.length,
@@ -64,15 +65,15 @@ void normalise(Stream stream, const Rows& rows, const T* x, T* y, const Normal& 
 }
 
 // Holds, per row, the factors of dx = scale · dy · weight + (b · x̂ + c).
-struct Gradient {
+struct RowGradient {
   float *b, *c;
 };
 
 // With g = dy · weight, of which means are taken over a row of n numbers:
 //   dx = (g − Σ g / n − x̂ · Σ (g · x̂) / n) / sqrt(variance + eps)
 template <class T>
-void take_sums(Stream stream, const Rows& rows, const T* x, const T* dy, const Normal& n,
-               const Params& params, const Gradient& gradient) {
+void take_sums(Stream stream, const Rows& rows, const T* x, const T* dy, const RowNormal& n,
+               const RowParams& params, const RowGradient& gradient) {
   const bool weighted = params.weight;
   const double length = double(rows.length);
   sum_rows<PairRun>(
@@ -92,7 +93,7 @@ void take_sums(Stream stream, const Rows& rows, const T* x, const T* dy, const N
 
 template <class T>
 void input_gradient(Stream stream, const Rows& rows, const T* x, const T* dy, T* dx, bool adds,
-                    const Normal& n, const Params& params, const Gradient& gradient) {
+                    const RowNormal& n, const RowParams& params, const RowGradient& gradient) {
   const bool weighted = params.weight;
   for_channels(
       stream, rows.count, rows.length,
@@ -115,7 +116,7 @@ struct IntoParams {
 };
 
 template <class T>
-void param_gradients(Stream stream, const Rows& rows, const T* x, const T* dy, const Normal& n,
+void param_gradients(Stream stream, const Rows& rows, const T* x, const T* dy, const RowNormal& n,
                      const PixelParts& parts, const Partials<Pair>& partials, const IntoParams& to) {
   sum_channels<PairRun>(
       stream, parts, partials,
@@ -134,7 +135,7 @@ int64_t workspace_bytes(const Rows& rows) {
   return 3 * Scratch::rounded(rows.count * int64_t(sizeof(float))) + Partials<Pair>::bytes(parts);
 }
 
-// The stash has the three arrays of `Normal`.
+// The stash has the three arrays of `RowNormal`.
 template <class T>
 class LayerNormKernel : public Kernel {
  public:
@@ -142,8 +143,8 @@ class LayerNormKernel : public Kernel {
 
   void forward(Context& context, const Forward& f) const override {
     Scratch scratch(context, workspace_bytes(rows_));
-    const Normal normal(f.stash.empty() ? scratch.take<float>(3 * rows_.count) : f.stash[0].data<float>(),
-                        rows_.count);
+    const RowNormal normal(f.stash.empty() ? scratch.take<float>(3 * rows_.count) : f.stash[0].data<float>(),
+                           rows_.count);
     const Stream stream = stream_of(context);
     take_moments(stream, rows_, f.x[0].data<T>(), eps_, normal);
     normalise(stream, rows_, f.x[0].data<T>(), f.y.data<T>(), normal, params_of(f.params));
@@ -151,12 +152,12 @@ class LayerNormKernel : public Kernel {
 
   void backward(Context& context, const Backward& b) const override {
     Scratch scratch(context, workspace_bytes(rows_));
-    const Normal normal(b.stash[0].data<float>(), rows_.count);
-    const Params params = params_of(b.params);
+    const RowNormal normal(b.stash[0].data<float>(), rows_.count);
+    const RowParams params = params_of(b.params);
     const T *x = b.x[0].data<T>(), *dy = b.dy.data<T>();
     const Stream stream = stream_of(context);
     if (!b.dx.empty() && b.dx[0]) {
-      const Gradient gradient{scratch.take<float>(rows_.count), scratch.take<float>(rows_.count)};
+      const RowGradient gradient{scratch.take<float>(rows_.count), scratch.take<float>(rows_.count)};
       take_sums(stream, rows_, x, dy, normal, params, gradient);
       input_gradient(stream, rows_, x, dy, b.dx[0].data<T>(), b.into_dx(0) == Into::accumulate, normal,
                      params, gradient);
@@ -169,7 +170,7 @@ class LayerNormKernel : public Kernel {
   }
 
  private:
-  static Params params_of(std::span<const Tensor> params) {
+  static RowParams params_of(std::span<const Tensor> params) {
     return {params.empty() ? nullptr : params[0].data<float>(),
             params.size() < 2 ? nullptr : params[1].data<float>()};
   }
