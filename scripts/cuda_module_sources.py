@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Prints what the CUDA module of a build is compiled from: the sources that belong to the repository, relative
-to it, one a line. CMake compiles several of them as one, so its commands name generated files, whose includes
-name the sources.
+"""Prints what the CUDA module of a build is compiled from: the sources in the repository, relative to it, one
+a line. CMake compiles several of them as one, so its commands name generated files, whose includes name the
+sources.
 
     scripts/cuda_module_sources.py BUILD
 """

@@ -155,10 +155,11 @@ def rates_in(file):
 
 def rows_of(before, measured):
     """All rows, with the medians of what was measured in the place of what was known before."""
-    return [{"model": model, "batch": batch,
-             "images_per_s": {**before.get((model, batch), {}),
-                              **{side: statistics.median(r) for side, r in measured.get((model, batch), {}).items()}}}
-            for model, batch in {**before, **measured}]
+    rows = []
+    for of in {**before, **measured}:
+        medians = {side: statistics.median(rates) for side, rates in measured.get(of, {}).items()}
+        rows.append({"model": of[0], "batch": of[1], "images_per_s": {**before.get(of, {}), **medians}})
+    return rows
 
 
 def means(all_rates):

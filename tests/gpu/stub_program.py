@@ -40,8 +40,8 @@ if words[0] == "info" and os.environ.get("STUB_NO_DEVICE"):
 if wrong and fault == "crash":
     sys.exit("antichain: cudaGraphLaunch(…) failed: an illegal memory access was encountered")
 if words[0] == "info":
-    write("--json", json.dumps({"schedules": [{"schedule": "1f1b", "trains": True}, {"schedule": "zb-v", "trains": True},
-                                              {"schedule": "forward-only", "trains": False}]}))
+    names = ("1f1b", "zb-v", "forward-only")
+    write("--json", json.dumps({"schedules": [{"schedule": n, "trains": n != "forward-only"} for n in names]}))
 if option("--transport") == "ipc" and os.environ.get("STUB_NO_IPC"):
     sys.exit("antichain: --transport ipc is asked for, but rank 1 can't write to rank 0's device")
 if fault == "unrecorded" and os.environ.get("ANTICHAIN_CUDA_FAST") == "s7":
