@@ -19,15 +19,17 @@ mkdir -p "$out/src/include"
 tar -C "$root" --exclude='__pycache__' -cf - framework layers data pipeline partition models cmake/once tests/gpu tests/gpu.sh tests/golden \
   tests/benchmarks/gpu_models.py scripts/gpu_profiles.sh | tar -C "$out/src" -xf -
 cp -rL /usr/include/fmt "$out/src/include/"
+"$root/scripts/cuda_module_sources.py" "$build" >"$out/src/module.txt"
 # A node may lack the headers of cuDNN and cuBLASLt, so those that the build found are taken along.
-python3 - "$build" "$out" <<'PYTHON'
-import json, os, re, shutil, sys
+python3 - "$build" "$out" "$root/scripts" <<'PYTHON'
+import os, re, shutil, sys
 
-build, out = sys.argv[1:]
-root = re.search(r"CMAKE_HOME_DIRECTORY:INTERNAL=(.*)", open(f"{build}/CMakeCache.txt").read()).group(1)
-commands = [c for c in json.load(open(f"{build}/compile_commands.json")) if "antichain_cuda.dir" in c["command"]]
-with open(f"{out}/src/module.txt", "w") as files:
-    files.write("".join(os.path.relpath(c["file"], root) + "\n" for c in commands))
+build, out, scripts = sys.argv[1:]
+sys.path.insert(0, scripts)
+sys.dont_write_bytecode = True
+from cuda_module_sources import commands_of
+
+commands = commands_of(build)
 version = re.search(r'ANTICHAIN_VERSION=\\"([^\\"]*)', commands[0]["command"]).group(1)
 with open(f"{out}/src/version.txt", "w") as file:
     file.write(version + "\n")

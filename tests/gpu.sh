@@ -10,21 +10,22 @@
 #
 #   smoke      two minutes: versions, engines beside those expected, an operator of each type, 40 steps with
 #              graphs and without, 3 steps with each fast way alone
-#   operators  all operators in float32, TF32 and bf16 against double precision
+#   operators  all operators in float32, TF32 and bf16 against double precision, and the fast ways' bits
+#              against those of the plain way
 #   models     the ten models against the CPU and float64
 #   transport  messages; steps: captures, looks, images; timing: what measures time, and may fail on a machine
 #              that is shared
-#   program    the same bits on 1, 2 and 4 ranks, and learning
+#   program    the same bits on 1, 2 and 4 ranks and under every schedule, and learning
 #   speed      beside PyTorch; kernels: times beside the estimates; tune: all engines of each convolution
 #   profiles   of the ten models; sanitizer: compute-sanitizer over some operators
 #   diagnose   says which part is at fault (tests/gpu/diagnose.py); unless asked for, it runs where smoke,
 #              operators, models, transport, steps or program fail. A part that is stopped or not begun has
 #              not failed.
 #
-# CIFAR10_DIR names CIFAR-10's binary files, if they are there. Logs go to the folder `results`, while they
-# are written. LIMIT: seconds for all of it, 570 unless said otherwise; what does not end in its share is
-# stopped, what has none left not begun. OUT=FOLDER has three files, renewed after each part: summary.log,
-# figures.json (what was measured) and logs.tar.gz (all else).
+# CIFAR10_DIR names CIFAR-10's binary files; without it learning is not checked. Logs go to the folder
+# `results`, while they are written. LIMIT: seconds for all of it, 570 unless said otherwise; what does not
+# end in its share is stopped, what has none left not begun. OUT=FOLDER has three files, renewed after each
+# part: summary.log, figures.json (what was measured) and logs.tar.gz (all else).
 set -uo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 home="$(cd "${1:?a build folder or a bundle}" && pwd)" results="${2:-$PWD/gpu-results}"
@@ -44,7 +45,7 @@ export PYTORCH_LD_LIBRARY_PATH="${LD_LIBRARY_PATH:-}"
 find_libraries
 sanitizer="$(find_tool compute-sanitizer)" ncu="$(find_tool ncu)"
 
-limit="${LIMIT:-570}" summary=() incomplete= broken=
+limit="${LIMIT:-570}" summary=() incomplete='' broken=''
 reserve=0  # seconds for diagnose, once something has failed
 keep() {
   printf '%s\n' "${summary[@]}" >"$results/summary.log"
@@ -57,6 +58,7 @@ keep() {
 not_begun() {  # not_begun NAME WHY
   summary+=("$(printf '%-10s not begun: %s' "$1" "$2")") incomplete="$incomplete $1"
 }
+telling='^ok|^stopped|learn|not checked|images/s|geometric|PASSED|finds|WRONG|expected|versions|^  .*: '
 # part SECONDS NAME COMMAND…: for so many seconds at most
 part() {
   local most="$1" name="$2"; shift 2
@@ -78,7 +80,7 @@ part() {
     *) broken="$broken $name" reserve=$((limit / 4)) ;;
   esac
   cat "$results/$name".*log | grep -a "FAILED" | head -n 20
-  cat "$results/$name".*log | grep -aE "^ok|learn|images/s|geometric|PASSED|finds|WRONG|expected|versions|^  .*: " | tail -n 60
+  cat "$results/$name".*log | grep -aE "$telling" | tail -n 60
   [ $code = 0 ] || incomplete="$incomplete $name"
   summary+=("$(printf '%-10s exit code %3d, %4d s%s' "$name" $code $((SECONDS - start)) "$note")")
   keep
@@ -103,11 +105,11 @@ fi
 timed='GpuStep.Stamps*:GpuStep.ATraceHas*:GpuStep.NodesHave*:GpuStep.TheProfilePredicts*'
 part 150 smoke "$here/gpu/smoke.py" "$program" --tests "$tests" --plans "$here/golden/cudnn_plans/nvidia-h200-bf16.txt" \
   --json "$results/smoke.json"
-part 300 operators "$here/gpu/sharded.sh" "$tests" '*Operator*:*SameBits*:*UpdateAtOnce*:Device.*'
+part 300 operators "$here/gpu/sharded.sh" "$tests" '*FastWays*:*Operator*:*SameBits*:*UpdateAtOnce*:Device.*'
 part 400 models "$here/gpu/sharded.sh" "$tests" '*Agreement*:*Exactness*:*FiveSteps*'
 part 200 transport "$transport" --gtest_filter='GpuTransport.*'
 part 200 steps "$transport" --gtest_filter="GpuStep.*:-$timed"
-part 420 program "$here/gpu/program.sh" "$program" "$mpirun"
+part 540 program "$here/gpu/program.sh" "$program" "$mpirun"
 for one in smoke operators models transport steps program; do
   case "$broken " in *" $one "*) parts="$parts diagnose " ;; esac
 done
@@ -120,7 +122,7 @@ part 540 speed python3 "$here/benchmarks/gpu_models.py" "$program" --json "$resu
 part 180 kernels "$here/gpu/kernels.py" "$program" --ncu "$ncu" --json "$results/kernels.json"
 part 240 tune "$here/gpu/tune.sh" "$program"
 part 540 profiles "$here/../scripts/gpu_profiles.sh" "$program" "$results/profiles"
-part 300 sanitizer "$here/gpu/sanitizer.sh" "$tests" "$sanitizer"
+part 480 sanitizer "$here/gpu/sanitizer.sh" "$tests" "$sanitizer"
 echo "== summary"
 keep
 cat "$results/summary.log"

@@ -70,6 +70,8 @@ ANTICHAIN_DEVICE inline void wait_for_earlier_kernels() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   cudaGridDependencySynchronize();
   cudaTriggerProgrammaticLaunchCompletion();
+#elif defined(ANTICHAIN_EMULATED_DEVICE)
+  emulated::thread_waits();
 #endif
 }
 
@@ -78,9 +80,11 @@ ANTICHAIN_DEVICE inline void wait_for_earlier_kernels() {
 #elif defined(ANTICHAIN_EMULATED_DEVICE)
 #define ANTICHAIN_LAUNCHES
 
+// Any launch may be started early, so each kernel is looked at.
 template <class... Parameters, class... A>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, Stream, const A&... arguments) {
-  emulated::run_kernel(grid, block, [&] { kernel(arguments...); });
+  emulated::run_kernel(
+      grid, block, [&] { kernel(arguments...); }, emulated::Start::early);
 }
 using std::min;
 

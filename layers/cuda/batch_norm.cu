@@ -160,9 +160,9 @@ struct Into2 {
   bool adds;
 };
 
-// Computes the sums, with code of its own for each of the cases that networks have, and one code for all
-// others. A case that is decided at compile time has 600 to 1200 instructions on sm_90. One code that
-// decides for each number has 5000, more than an instruction cache holds.
+// Computes the sums, with code of its own for each case that networks have (Fast::special_passes), and one
+// code for all others. A case that is decided at compile time has 600 to 1200 instructions on sm_90. One
+// code that decides for each number has 5000, more than an instruction cache holds.
 template <class T, class Finish>
 void sum_unmasked(Stream stream, const PixelParts& parts, const BackwardPass<T>& pass,
                   const Partials<Pair>& partials, const Normal& normal, const Finish& finish) {
@@ -248,18 +248,16 @@ void take_sums(Stream stream, const PixelParts& parts, const BackwardPass<T>& pa
     if (to.weight) to.weight[c] = to.adds ? to.weight[c] + float(normed) : float(normed);
     if (to.bias) to.bias[c] = to.adds ? to.bias[c] + float(all.sum) : float(all.sum);
   };
-  if (pass.mask == Mask::none && !pass.dresidual)
+  const bool special = is_fast(Fast::special_passes);
+  if (leaves_dresidual(pass) && pass.dy_term)
+    special ? sum_read_terms<Rounding::in_pairs>(stream, parts, pass, partials, normal, finish)
+            : sum_read_terms<Rounding::as_on_the_cpu>(stream, parts, pass, partials, normal, finish);
+  else if (special && pass.mask == Mask::none && !pass.dresidual)
     sum_unmasked(stream, parts, pass, partials, normal, finish);
-  else if (pass.mask == Mask::recompute && !pass.dresidual)
+  else if (special && pass.mask == Mask::recompute && !pass.dresidual)
     sum_recomputed(stream, parts, pass, partials, normal, finish);
-  else if (leaves_dresidual(pass) && pass.dy_term)
-    is_fast(Fast::special_passes)
-        ? sum_read_terms<Rounding::in_pairs>(stream, parts, pass, partials, normal, finish)
-        : sum_read_terms<Rounding::as_on_the_cpu>(stream, parts, pass, partials, normal, finish);
-  else if (leaves_dresidual(pass))
-    is_fast(Fast::special_passes)
-        ? sum_read<Rounding::in_pairs>(stream, parts, pass, partials, normal, finish)
-        : sum_read<Rounding::as_on_the_cpu>(stream, parts, pass, partials, normal, finish);
+  else if (special && leaves_dresidual(pass))
+    sum_read<Rounding::in_pairs>(stream, parts, pass, partials, normal, finish);
   else
     sum_any(stream, parts, pass, partials, normal, finish);
 }

@@ -26,7 +26,7 @@ struct Rows {
   }
 };
 
-struct Params {
+struct RowParams {
   const float *weight, *bias;  // nullptr: 1, 0
 };
 
@@ -45,7 +45,7 @@ void take_moments(Stream stream, const Rows& rows, const T* x, double eps, const
 }
 
 template <class T>
-void normalise(Stream stream, const Rows& rows, const T* x, T* y, const Normal& n, const Params& params) {
+void normalise(Stream stream, const Rows& rows, const T* x, T* y, const Normal& n, const RowParams& params) {
   const bool weighted = params.weight;
   for_channels(
       stream, rows.count, rows.length,
@@ -59,7 +59,7 @@ void normalise(Stream stream, const Rows& rows, const T* x, T* y, const Normal& 
 }
 
 // Holds, per row, the factors of dx = scale · dy · weight + (b · x̂ + c).
-struct Gradient {
+struct RowGradient {
   float *b, *c;
 };
 
@@ -67,7 +67,7 @@ struct Gradient {
 //   dx = (g − Σ g / n − x̂ · Σ (g · x̂) / n) / sqrt(variance + eps)
 template <class T>
 void take_sums(Stream stream, const Rows& rows, const T* x, const T* dy, const Normal& n,
-               const Params& params, const Gradient& gradient) {
+               const RowParams& params, const RowGradient& gradient) {
   const bool weighted = params.weight;
   const double length = double(rows.length);
   sum_rows<PairRun>(
@@ -87,7 +87,7 @@ void take_sums(Stream stream, const Rows& rows, const T* x, const T* dy, const N
 
 template <class T>
 void input_gradient(Stream stream, const Rows& rows, const T* x, const T* dy, T* dx, bool adds,
-                    const Normal& n, const Params& params, const Gradient& gradient) {
+                    const Normal& n, const RowParams& params, const RowGradient& gradient) {
   const bool weighted = params.weight;
   for_channels(
       stream, rows.count, rows.length,
@@ -147,11 +147,11 @@ class LayerNormKernel : public Kernel {
   void backward(Context& context, const Backward& b) const override {
     Scratch scratch(context, workspace_bytes(rows_));
     const Normal normal = normal_at(b.stash[0].data<float>(), rows_.count);
-    const Params params = params_of(b.params);
+    const RowParams params = params_of(b.params);
     const T *x = b.x[0].data<T>(), *dy = b.dy.data<T>();
     const Stream stream = stream_of(context);
     if (!b.dx.empty() && b.dx[0]) {
-      const Gradient gradient{scratch.take<float>(rows_.count), scratch.take<float>(rows_.count)};
+      const RowGradient gradient{scratch.take<float>(rows_.count), scratch.take<float>(rows_.count)};
       take_sums(stream, rows_, x, dy, normal, params, gradient);
       input_gradient(stream, rows_, x, dy, b.dx[0].data<T>(), b.into_dx(0) == Into::accumulate, normal,
                      params, gradient);
@@ -164,7 +164,7 @@ class LayerNormKernel : public Kernel {
   }
 
  private:
-  static Params params_of(std::span<const Tensor> params) {
+  static RowParams params_of(std::span<const Tensor> params) {
     return {params.empty() ? nullptr : params[0].data<float>(),
             params.size() < 2 ? nullptr : params[1].data<float>()};
   }

@@ -177,7 +177,9 @@ class CudaStep : public DeviceStep {
   int steps_at_once() const override { return steps_at_once_; }
 
  private:
-  // While it lives, whoever asks the context for its stream gets another one.
+  // While it lives, whoever asks the context for its stream gets another one. Tickets and workspace of the
+  // context are those of its own stream, where kernels may use them at the same time. So the other stream may
+  // run only what uses neither, which is Backend::add.
   class Elsewhere {
    public:
     Elsewhere(Resources& resources, cudaStream_t stream)

@@ -8,18 +8,22 @@ All train the CIFAR form on the same GPU, taking turns, each model and side in a
 backward, and SGD with momentum 0.9, Nesterov and weight decay 5e-4; dropout on, auxiliary heads off; one
 micro-batch per step. PROGRAM's figures are those of `train --local 1`, data loading included. PyTorch is
 channels_last, with cuDNN's timed choice of engines (cudnn.benchmark) and the fused optimiser, on images that
-lie in the GPU's memory. Sides, in the order in which they are measured for all models:
+lie in the GPU's memory. Sides (--sides), in the order in which they are measured for all models:
 
-  bf16                ours                                     PyTorch bf16        eager, under bf16 autocast
-  PyTorch graphs      torch.compile, mode="reduce-overhead"
-  bf16 compiled       ours, with ANTICHAIN_CUDA_COMPILE=1      tf32, float32       ours; and PyTorch tf32,
-                      PyTorch float32, eager
-  PyTorch autotuned   torch.compile, mode="max-autotune", which may search for minutes
+  bf16                ours
+  pytorch-bf16        eager, under bf16 autocast
+  pytorch-graphs      the same, torch.compile, mode="reduce-overhead"
+  pytorch-autotuned   the same, torch.compile, mode="max-autotune", which may search for minutes
+  bf16-compiled       ours, with ANTICHAIN_CUDA_COMPILE=1
+  tf32, float32       ours
+  pytorch-tf32, pytorch-float32       eager
 
 A figure is the median of a process's steps without the first ten, then the median of the rounds. PyTorch's
-steps are timed in runs of ten with one synchronisation at the end of each. What there is no time for within
---limit seconds is left out. PyTorch runs with the LD_LIBRARY_PATH in PYTORCH_LD_LIBRARY_PATH, where that is
-set: its own libraries come before a toolkit's.
+steps are timed in runs of ten with one synchronisation at the end of each. At the end come the geometric
+means of ours in bf16 over PyTorch eager, and over the faster of its two compiled forms. What FILE has already
+is kept and counts until it is measured again, so that several commands have one mean. What there is no time
+for within --limit seconds is left out. PyTorch runs with the LD_LIBRARY_PATH in PYTORCH_LD_LIBRARY_PATH,
+where that is set: its own libraries come before a toolkit's.
 """
 import argparse, json, math, os, signal, statistics, subprocess, sys, tempfile, time
 
@@ -28,10 +32,17 @@ MODELS = ("alexnet vgg16 resnet18 resnet50 resnet101 resnext50 resnext101 incept
 WARM_UP = 10
 # Name: of whom, precision, how.
 SIDES = {
-    "bf16": ("ours", "bf16", ""), "PyTorch bf16": ("theirs", "bf16", ""), "PyTorch graphs": ("theirs", "bf16", "reduce-overhead"),
-    "bf16 compiled": ("ours", "bf16", "compiled"), "tf32": ("ours", "tf32", ""), "PyTorch tf32": ("theirs", "tf32", ""),
-    "float32": ("ours", "float32", ""), "PyTorch float32": ("theirs", "float32", ""), "PyTorch autotuned": ("theirs", "bf16", "max-autotune"),
+    "bf16": ("ours", "bf16", ""),
+    "pytorch-bf16": ("theirs", "bf16", ""),
+    "pytorch-graphs": ("theirs", "bf16", "reduce-overhead"),
+    "pytorch-autotuned": ("theirs", "bf16", "max-autotune"),
+    "bf16-compiled": ("ours", "bf16", "compiled"),
+    "tf32": ("ours", "tf32", ""),
+    "pytorch-tf32": ("theirs", "tf32", ""),
+    "float32": ("ours", "float32", ""),
+    "pytorch-float32": ("theirs", "float32", ""),
 }
+EAGER, COMPILED = ("pytorch-bf16",), ("pytorch-graphs", "pytorch-autotuned")
 
 
 def pytorch(model, batches, steps, precision, mode):
@@ -128,8 +139,39 @@ def attempt(side, args, model, left_s):
         return {}
 
 
-def ratio(rates, of, to):
-    return rates[of] / rates[to] if rates.get(of) and rates.get(to) else math.nan
+def ratio(rates, theirs):
+    """Ours in bf16 over the fastest of their sides."""
+    fastest = max((rates[side] for side in theirs if rates.get(side)), default=math.nan)
+    return rates.get("bf16", math.nan) / fastest
+
+
+def rates_in(file):
+    """What an earlier command wrote to --json's file, by (model, batch)."""
+    if not file or not os.path.exists(file):
+        return {}
+    with open(file) as text:
+        return {(row["model"], row["batch"]): row["images_per_s"] for row in json.load(text)}
+
+
+def rows_of(before, measured):
+    """All rows, with the medians of what was measured in the place of what was known before."""
+    rows = []
+    for of in {**before, **measured}:
+        medians = {side: statistics.median(rates) for side, rates in measured.get(of, {}).items()}
+        rows.append({"model": of[0], "batch": of[1], "images_per_s": {**before.get(of, {}), **medians}})
+    return rows
+
+
+def means(all_rates):
+    """A line for each of PyTorch's forms that was measured beside ours, of all models' and batches' rates."""
+    lines = []
+    for name, theirs in (("eager", EAGER), ("compiled", COMPILED)):
+        ratios = [r for r in (ratio(rates, theirs) for rates in all_rates) if math.isfinite(r)]
+        if ratios:
+            mean = math.exp(statistics.fmean(map(math.log, ratios)))
+            lines.append(f"ours in bf16 over PyTorch {name}: geometric mean {mean:.2f} of {len(ratios)}, "
+                         f"lowest {min(ratios):.2f}")
+    return lines
 
 
 def main():
@@ -151,7 +193,7 @@ def main():
         return pytorch(args.pytorch, args.batches, args.steps, args.precision, args.mode)
 
     end = time.monotonic() + args.limit
-    measured, rows = {}, []  # (model, batch): side: rates of all rounds
+    before, measured = rates_in(args.json), {}  # measured: (model, batch): side: rates of all rounds
     for side in args.sides:
         for model in args.models:
             for _ in range(args.rounds):
@@ -162,21 +204,21 @@ def main():
                 for batch, rate in attempt(side, args, model, lambda: end - time.monotonic()).items():
                     measured.setdefault((model, batch), {}).setdefault(side, []).append(rate)
                     print(f"{model:14} {batch:5} {side:18} {rate:10.0f} images/s ({time.monotonic() - start:.0f} s)", flush=True)
-            rows = [{"model": m, "batch": b, "images_per_s": {s: statistics.median(r) for s, r in rates.items()}} for (m, b), rates in measured.items()]
             if args.json:
                 with open(args.json, "w") as file:
-                    json.dump(rows, file, indent=1)
+                    json.dump(rows_of(before, measured), file, indent=1)
 
-    print(f"\n{'images/s':14} {'batch':>5}" + "".join(f" {side:>17}" for side in args.sides) + "   ours in bf16 over eager, over graphs")
-    ratios = []
+    rows = rows_of(before, measured)
+    sides = [side for side in SIDES if any(side in row["images_per_s"] for row in rows)]
+    print(f"\n{'images/s':14} {'batch':>5}" + "".join(f" {side:>17}" for side in sides) +
+          "   ours in bf16 over eager, over compiled")
     for row in rows:
         rates = row["images_per_s"]
-        ratios.append(ratio(rates, "bf16", "PyTorch bf16"))
-        print(f"{row['model']:14} {row['batch']:5}" + "".join(f" {rates.get(side, math.nan):17.0f}" for side in args.sides) +
-              f"   {ratios[-1]:.2f}, {ratio(rates, 'bf16', 'PyTorch graphs'):.2f}")
-    ratios = [r for r in ratios if math.isfinite(r)]
-    if ratios:
-        print(f"geometric mean of ours in bf16 over PyTorch's eager {math.exp(statistics.fmean(map(math.log, ratios))):.2f}, lowest {min(ratios):.2f}")
+        columns = "".join(f" {rates.get(side, math.nan):17.0f}" for side in sides)
+        print(f"{row['model']:14} {row['batch']:5}{columns}"
+              f"   {ratio(rates, EAGER):.2f}, {ratio(rates, COMPILED):.2f}")
+    print("\n".join(means([row["images_per_s"] for row in rows])))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Lists what a forward and a backward of a network launch on a GPU in bf16, with the bytes that each kind of
 kernel moves and the time that this is estimated to take. Nothing runs on a GPU: the counts follow the code of
-layers/cuda, and the network comes from `antichain info`.
+layers/cuda. The network is that of `antichain info` on the CPU, but with the GPU's reorders instead of the
+CPU's: images go to NHWC in bf16, and logits to float32.
 
     tests/gpu/launches.py PROGRAM [--models resnet18 resnet50] [--microbatch 128] [--plain]
 
@@ -67,8 +68,11 @@ def listing_of(nodes, microbatch, fast):
     listing, by_id = Listing(), {node["id"]: node for node in nodes}
     numbers = {node["id"]: node["output_bytes"] // 4 * microbatch for node in nodes}
     consumers = collections.Counter(i for node in nodes for i in node["inputs"] if node["needs_gradient"])
+    convolved = {i for node in nodes if node["op"] == "conv2d" for i in node["inputs"]}
+    for images in (i for i in convolved if by_id[i]["role"] == "input"):
+        listing.add("forward", "reorder and flatten", 6 * numbers[images])
     for node in nodes:
-        if node["role"] == "input":
+        if node["role"] == "input" or node["op"] == "reorder":
             continue
         x, y, w = numbers[node["inputs"][0]], numbers[node["id"]], node["param_bytes"] // 4
         adds_terms = False  # of its output's gradient, in its own backward
@@ -84,13 +88,17 @@ def listing_of(nodes, microbatch, fast):
             adds = len(node["inputs"]) > 1
             adds_terms = fast and adds and relu and consumers[node["id"]] == 2
             batch_norm(listing, y, adds, relu, 2 if adds_terms else 1)
-        elif op in ("linear", "softmax_cross_entropy"):
-            moved, (there, back) = 2 * (x + y + w), (1, 3) if op == "linear" else (3, 1)
-            listing.add("forward", "linear layer and loss", moved, launches=there)
-            listing.add("backward", "linear layer and loss", moved, launches=back)
-        elif op != "flatten":
-            listing.add("forward", "pooling", 2 * (x + y))
-            listing.add("backward", "pooling", 2 * (x + y))
+        elif op == "linear":  # a product and its bias; the bias's sums and their fold, and two products
+            listing.add("forward", "linear layer and loss", 2 * (x + y + w), launches=2)
+            listing.add("backward", "linear layer and loss", 2 * (x + y + w), launches=4)
+        elif op == "softmax_cross_entropy":  # of logits in float32
+            for half, launches in (("forward", 2), ("backward", 1)):
+                listing.add(half, "reorder and flatten", 6 * x)
+                listing.add(half, "linear layer and loss", 4 * (x + y), launches=launches)
+        else:
+            kind = "reorder and flatten" if op == "flatten" else "pooling"
+            listing.add("forward", kind, 2 * (x + y))
+            listing.add("backward", kind, 2 * (x + y))
         if consumers[node["id"]] > 1 and not adds_terms:
             listing.add("backward", "add of gradients", 6 * y, launches=consumers[node["id"]] - 1)
     for half in listing.rows:

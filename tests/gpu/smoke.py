@@ -37,14 +37,27 @@ def train(runs, program, folder, model, batch, steps, environment):
         return said, (json.load(text)["state"], statistics.median(rates[len(rates) // 4:] or [0]), trained[-1]["loss"])
 
 
+def said_whole(model, words):
+    """Whether a training said nothing of a step that can't be recorded; else what it said is printed."""
+    lines = re.findall(r".*can't be recorded.*", words)
+    for line in lines:
+        print(f"FAILED  {model}: {line}", flush=True)
+    return not lines
+
+
 def fast_ways(runs, program, folder, said):
     """Trains the plain way, and with each fast way that the program names alone. Returns whether all are
     right. A way with other bits is right where the loss is within a hundredth."""
     def steps(ways):
-        return train(runs, program, folder, "resnet18", 128, 3, {"ANTICHAIN_CUDA_FAST": ways})[1]
+        words, result = train(runs, program, folder, "resnet18", 128, 3, {"ANTICHAIN_CUDA_FAST": ways})
+        return result if said_whole(f"fast ways {ways}", words) else None
 
+    named = re.findall(r"^antichain: fast way (\w+), (?:on|off), (the same|other) bits", said, re.M)
+    if not named:
+        print("FAILED  fast ways: the program names none", flush=True)
+        return False
     plain, wrong = steps("plain"), []
-    for name, bits in re.findall(r"^antichain: fast way (\w+), (?:on|off), (the same|other) bits", said, re.M):
+    for name, bits in named:
         found = steps(name)
         right = plain and found and (found[0] == plain[0] if bits == "the same" else abs(found[2] / plain[2] - 1) < 0.01)
         wrong += [] if right else [name]
@@ -81,8 +94,7 @@ def main():
             words, result = train(runs, args.program, folder, model, batch, steps, environment)
             said += words
             found.append(result)
-            for line in re.findall(r".*can't be recorded.*", words):
-                right = print(f"FAILED  {model}: {line}") or False
+            right = said_whole(model, words) and right
         right = fast_ways(runs, args.program, folder, versions) and right
     right = right and all(found)
     if found[0] and found[1]:

@@ -28,16 +28,25 @@ wrong = on_gpu and {
     "images": trains and option("--augment") != "host",
     "engine": loops not in ("convolutions", "all") and os.environ.get("ANTICHAIN_CUDA_SKIP") != "62",
     "cudnn": loops not in ("convolutions", "all"),
+    "unnamed": False, "unrecorded": False,
     "fast": trains and "s2" in os.environ.get("ANTICHAIN_CUDA_FAST", "s2"),
     "cublas": loops not in ("products", "all"),
     "streams": trains and os.environ.get("CUDA_LAUNCH_BLOCKING") != "1",
+    "parts": option("--schedule") == "zb-v" or option("--epochs") == "3",
     "ipc": processes > 1 and not host, "peers": ranks > 1 and not host, "staged": ranks > 1 and host, "pipeline": ranks > 1,
 }[fault]
 if words[0] == "info" and os.environ.get("STUB_NO_DEVICE"):
     sys.exit("antichain: there is no device 'cuda'")
 if wrong and fault == "crash":
     sys.exit("antichain: cudaGraphLaunch(…) failed: an illegal memory access was encountered")
-if words[0] == "info" and os.environ.get("ANTICHAIN_CUDA_PLANS"):
+if words[0] == "info":
+    names = ("1f1b", "zb-v", "forward-only")
+    write("--json", json.dumps({"schedules": [{"schedule": n, "trains": n != "forward-only"} for n in names]}))
+if option("--transport") == "ipc" and os.environ.get("STUB_NO_IPC"):
+    sys.exit("antichain: --transport ipc is asked for, but rank 1 can't write to rank 0's device")
+if fault == "unrecorded" and os.environ.get("ANTICHAIN_CUDA_FAST") == "s7":
+    print("antichain: work on the device can't be recorded", file=sys.stderr)
+if words[0] == "info" and os.environ.get("ANTICHAIN_CUDA_PLANS") and fault != "unnamed":
     for way, bits in (("s1", "other"), ("s2", "the same"), ("s7", "the same")):
         print(f"antichain: fast way {way}, on, {bits} bits: a stub", file=sys.stderr)
 if trains and os.environ.get("ANTICHAIN_CUDA_PLANS"):
@@ -48,8 +57,10 @@ if trains:
     write("--metrics", "".join(json.dumps({"step": i + 1, "loss": loss, "accuracy": 0.9, "images_per_s": 100}) + "\n" for i, loss in enumerate(losses)))
     differs = f"{random.random():.6f}" if on_gpu and fault == "twice" else ""
     state = f"{differs}{loops}{wrong}".encode().hex()[:16]
-    write("--json", json.dumps({"state": state}))
+    write("--json", json.dumps({"state": state, "final_test_accuracy": 0.7 if wrong else 0.76}))
 if words[0] == "gradients":
     norms = [("conv1.weight", 1.0), ("layer1.weight", 2.0), ("fc.weight", 3.0)]
     broken = ("conv1.weight", "layer1.weight") if wrong else ()
     write("--json", json.dumps({"loss": 2.3, "gradients": [{"name": n, "norm": x * (2 if n in broken else 1), "max": x} for n, x in norms]}))
+if words[0] == "profile":
+    write("--json", json.dumps({"device": "NVIDIA H200, stubs", "asked": words}, indent=2))

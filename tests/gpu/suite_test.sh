@@ -26,6 +26,7 @@ cp "$here/stub_program.py" "$folder/bundle/bin/antichain"
 cp "$here/stub_mpirun.sh" "$folder/bundle/bin/mpirun"
 cat >"$folder/bundle/bin/test_gpu" <<'STUB'
 #!/bin/bash
+echo "is asked for: $*"
 case "$*" in
   *EngineMatchesReference*) [ -z "${STUB_SMOKE:-}" ] && exit 0; echo "[  FAILED  ] All/Operator.Of/one (1 ms)"; exit 1 ;;
   *Of/one*) [ "${ANTICHAIN_CUDA_LOOPS:-}" = all ] && exit 0; printf 'x.cpp:7: Failure\nExpected equality\n[  FAILED  ] All/Operator.Of/one (1 ms)\n'; exit 1 ;;
@@ -50,6 +51,7 @@ for text in "operators  exit code   1" "steps      exit code 139" "diagnose   ex
   expect "$text"
 done
 expect "GpuStep.Crashes" "$folder/results/diagnose.log"
+expect "*FastWays*" "$folder/results/operators.0.log"
 tar -tzf "$folder/out/logs.tar.gz" >"$folder/packed" || bad=1
 for file in ./summary.log ./operators.0.log ./operators.1.log ./diagnose.log; do expect "$file" "$folder/packed"; done
 [ "$(ls "$folder/out" | tr '\n' ' ')" = "figures.json logs.tar.gz summary.log " ] || fail "other files: $(ls "$folder/out")"
@@ -70,18 +72,83 @@ expect "0 of 0 engines as expected for an H200"
 expect "transport  exit code   0"
 expect '"kernel by kernel": 100' "$folder/out/figures.json"
 expect "fast ways: plain runs, each alone is right"
-suite 1 STUB_FAULT=fast PARTS=smoke
-expect "fast ways: plain runs, s2 is the first that is wrong (of s2)"
 suite 1 STUB_SMOKE=fails PARTS="smoke transport speed"
 expect "smoke      exit code   1"
 expect "transport  not begun: smoke failed"
 expect "speed      not begun: smoke failed"
 expect "diagnose   exit code"
+: >"$folder/no_plans"
+alone() {  # alone CODE [NAME=VALUE…] SCRIPT ARGUMENT…: one script of the suite
+  local right="$1" code=0; shift
+  env "$@" >"$folder/said" 2>&1 || code=$?
+  [ $code = "$right" ] || fail "exit code $code of $*"
+}
+smoke=("$here/smoke.py" "$folder/bundle/bin/antichain" --tests "$folder/bundle/bin/test_gpu"
+  --plans "$folder/no_plans")
+alone 1 STUB_FAULT=fast "${smoke[@]}"
+expect "fast ways: plain runs, s2 is the first that is wrong (of s2)"
+alone 1 STUB_FAULT=unnamed "${smoke[@]}"
+expect "FAILED  fast ways: the program names none"
+alone 1 STUB_FAULT=unrecorded "${smoke[@]}"
+expect "FAILED  fast ways s7: antichain: work on the device can't be recorded"
+expect "s7 is the first that is wrong (of s7)"
 
-# The program part compares runs that go at the same time, and processes last.
-suite 0 PARTS=program STEPS=3
-expect "ok      resnet20-bf16: 4 threads as one"
-expect "ok      densenet121-bf16: 2 processes as one"
+# The program part compares runs that go at the same time: threads, every schedule, and processes, by either
+# way. It says what was not checked.
+suite 0 PARTS=program STEPS=3 NETWORKS=densenet121-float32
+expect "ok      densenet121-float32: 4 threads as one"
+expect "ok      densenet121-float32: 4 threads by zb-v as one"
+refuse "by forward-only"
+for ranks in 2 4; do
+  for way in ipc mpi; do expect "ok      densenet121-float32: $ranks processes by $way as one"; done
+done
+expect "learning was not checked"
+alone 1 STUB_FAULT=parts STUB_NO_IPC=1 CIFAR10_DIR=here NETWORKS=resnet20-bf16 "$here/program.sh" \
+  "$folder/bundle/bin/antichain" "$folder/bundle/bin/mpirun"
+expect "FAILED  resnet20-bf16: 4 threads by zb-v as one"
+expect "ok      resnet20-bf16: 4 processes by mpi as one"
+expect "CUDA IPC was not checked by 4 processes of resnet20-bf16: antichain: --transport ipc is asked for"
+expect "FAILED  learning on cuda: test accuracy is '0.7', less than 0.75"
+expect "ok      learning on cuda:tf32: test accuracy 0.76, at least 0.75"
+
+# TF32 is a precision of its own among the profiles, in a folder of its own.
+alone 0 MODELS=resnet18 MICROBATCHES=32 DEVICE=cuda:tf32 "$here/../../scripts/gpu_profiles.sh" \
+  "$folder/bundle/bin/antichain" "$folder/profiles"
+for precision in float32 tf32 bf16; do
+  device=cuda
+  [ $precision != tf32 ] || device=cuda:tf32
+  expect "\"$device\"" "$folder/profiles/nvidia-h200/$precision-32/resnet18.json"
+done
+
+# The means of the speeds: over PyTorch eager, and over the faster of its compiled forms.
+cat >"$folder/means.py" <<'PYTHON'
+import sys
+sys.path.insert(0, sys.argv[1])
+sys.dont_write_bytecode = True
+from gpu_models import SIDES, means, rows_of
+print("\n".join(means([{"bf16": 300, "pytorch-bf16": 100, "pytorch-graphs": 150, "pytorch-autotuned": 50},
+                       {"bf16": 300, "pytorch-bf16": 25, "pytorch-autotuned": 600}, {"pytorch-bf16": 1}])))
+assert not any(" " in side for side in SIDES)
+rows = rows_of({("a", 1): {"bf16": 1, "tf32": 2}, ("b", 1): {"bf16": 3}}, {("a", 1): {"bf16": [4, 5, 9]}})
+assert [row["images_per_s"] for row in rows] == [{"bf16": 5, "tf32": 2}, {"bf16": 3}]
+PYTHON
+alone 0 python3 "$folder/means.py" "$here/../benchmarks"
+expect "ours in bf16 over PyTorch eager: geometric mean 6.00 of 2, lowest 3.00"
+expect "ours in bf16 over PyTorch compiled: geometric mean 1.00 of 2, lowest 0.50"
+
+# Without a device's tools, only what they say.
+cat >"$folder/sanitizer" <<'STUB'
+#!/bin/bash
+[ "$2 ${ANTICHAIN_CUDA_FAST:-}" = "racecheck all" ] && exec sleep 30
+[ "$2" != "${STUB_FINDS:-}" ] || exit 9
+STUB
+chmod +x "$folder/sanitizer"
+alone 124 MOST=15 "$here/sanitizer.sh" "$folder/bundle/bin/test_gpu" "$folder/sanitizer"
+expect "ok      memcheck, fast ways all"
+expect "stopped racecheck, fast ways all after 1 s"
+refuse "ok      racecheck, fast ways all"
+alone 1 MOST=15 STUB_FINDS=synccheck "$here/sanitizer.sh" "$folder/bundle/bin/test_gpu" "$folder/sanitizer"
+expect "FAILED  synccheck: exit code 9"
 
 # A machine with a GPU that the program does not find is no machine without one.
 printf '#!/bin/bash\necho "GPU 0: NVIDIA H200"\n' >"$folder/nvidia-smi"

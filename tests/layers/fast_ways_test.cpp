@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 
 #include "framework/bf16.h"
+#include "layers/cpu/backend.h"
 #include "tests/layers/engines.h"
 #include "tests/layers/op_cases.h"
 #include "tests/layers/op_harness.h"
+#include "tests/layers/running_statistics.h"
 
 namespace antichain::harness {
 namespace {
@@ -81,6 +84,36 @@ TEST_P(FastWays, AddTheTermsOfAGradientAsAPassOfItsOwnWould) {
     ++compared;
   }
   EXPECT_GT(compared, 5);
+}
+
+// One launch absorbs the running statistics of several nodes (s5): of fewer channels than it takes as a part,
+// of as many, and of more.
+TEST_P(FastWays, AbsorbStatisticsOfAllNodesAsTheCpuDoesOneByOne) {
+  register_cpu_backend();
+  ::setenv(variable, "s5", 1);
+  Context context(*engine_), of_cpu(backend("cpu"));
+  engine_->enter(context);
+  constexpr int microbatches = 3;
+  std::vector<RunningStatistics> ours, cpus;
+  std::vector<Absorbed> nodes;
+  for (const int64_t channels : {37, 256, 600}) {
+    ours.push_back(running_statistics(context, channels, microbatches));
+    nodes.push_back({ours.back().kernel.get(), ours.back().statistics, ours.back().buffers});
+    cpus.push_back(running_statistics(of_cpu, channels, microbatches));
+    cpus.back().kernel->absorb(of_cpu, cpus.back().statistics, cpus.back().buffers);
+  }
+  const auto at_once = engine_->make_absorption(context, nodes);
+  ASSERT_TRUE(at_once);
+  at_once->run(context);
+  for (size_t node = 0; node < ours.size(); ++node) {
+    const std::vector<Tensor> here = buffers_here(context, ours[node]), &right = cpus[node].buffers;
+    EXPECT_EQ(here[2].data<int32_t>()[0], 5 + microbatches);
+    for (size_t i = 0; i < here.size(); ++i)
+      EXPECT_EQ(std::memcmp(here[i].raw(), right[i].raw(), size_t(right[i].bytes())), 0)
+          << "buffer " << i << " of node " << node;
+  }
+  ::setenv(variable, "plain", 1);
+  EXPECT_FALSE(engine_->make_absorption(context, nodes));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FastWays, ::testing::ValuesIn(engines()),

@@ -11,12 +11,12 @@
 #include "framework/bf16.h"
 #include "framework/random.h"
 #include "framework/reorder.h"
-#include "layers/batch_norm.h"
 #include "layers/cpu/backend.h"
 #include "layers/cpu/dnnl.h"
 #include "tests/layers/engines.h"
 #include "tests/layers/op_cases.h"
 #include "tests/layers/op_harness.h"
+#include "tests/layers/running_statistics.h"
 
 namespace antichain::harness {
 namespace {
@@ -68,43 +68,13 @@ TEST_P(SameBits, OfOperators) {
   EXPECT_GT(compared, 30);
 }
 
-Tensor random_floats(int64_t count, uint64_t key) {
-  const Tensor t = Tensor::host({{count}});
-  for (int64_t i = 0; i < count; ++i) t.data<float>()[i] = Philox::uniform(Philox(key).words(uint64_t(i))[0]);
-  return t;
-}
-
 // Returns running mean, variance and count after so many micro-batches, more than one launch takes.
 std::vector<Tensor> absorbed(const Backend& engine, int microbatches) {
-  const BatchNorm op({});
-  const Shape shape{4, 37, 3, 3};
-  const KernelEntry& entry = engine.entry("batch_norm");
-  const Layout nhwc = Layout::nhwc;
-  const Lowering lowering = entry.lower(op, {&shape, 1}, {&nhwc, 1}, Precision::float32);
-  const TensorSpec x{shape, DType::f32, lowering.x[0]};
-  const auto kernel = entry.make(op, {&x, 1}, lowering);
   Context context(engine);
   engine.enter(context);
-  const auto there = [&](const Tensor& host) {
-    const Tensor tensor = engine.tensor(host.spec());
-    engine.copy(context, host, tensor);
-    return tensor;
-  };
-  std::vector<std::vector<Tensor>> statistics;
-  for (int m = 0; m < microbatches; ++m)
-    statistics.push_back(
-        {there(random_floats(37, uint64_t(2 * m))), there(random_floats(37, uint64_t(2 * m + 1)))});
-  const Tensor count = Tensor::host({{1}, DType::i32});
-  count.data<int32_t>()[0] = 5;
-  const std::vector<Tensor> buffers = {there(random_floats(37, 1001)), there(random_floats(37, 1002)),
-                                       there(count)};
-  kernel->absorb(context, statistics, buffers);
-  std::vector<Tensor> here;
-  for (const Tensor& buffer : buffers) {
-    here.push_back(Tensor::host(buffer.spec()));
-    engine.copy(context, buffer, here.back());
-  }
-  return here;
+  const RunningStatistics all = running_statistics(context, 37, microbatches);
+  all.kernel->absorb(context, all.statistics, all.buffers);
+  return buffers_here(context, all);
 }
 
 TEST_P(SameBits, OfRunningStatistics) {

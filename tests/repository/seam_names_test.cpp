@@ -37,7 +37,8 @@ std::vector<std::string> files_that_say(const std::string& folder, const std::ve
     std::ifstream in(entry.path());
     for (std::string line; std::getline(in, line);)
       for (const std::string& literal : literals)
-        if (std::regex_search(code_of(line), std::regex(before + literal + after)))
+        if (line.find(literal) != std::string::npos &&
+            std::regex_search(code_of(line), std::regex(before + literal + after)))
           found.push_back(name + ": \"" + literal + "\"");
   }
   std::ranges::sort(found);

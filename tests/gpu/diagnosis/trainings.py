@@ -91,7 +91,8 @@ def verdict(name, as_it_is, found):
         if found.get(way.name) is False:
             said.append(f"{name}: right on one rank, wrong as {way.name}" +
                         (f", right through host memory: look at {host.blames}" if found.get(host.name) else
-                         ", through host memory as well: look at the pipeline's device side (pipeline/run/runner_device.cpp, copy_stream.cpp)"))
+                         ", through host memory as well: look at the pipeline's device side "
+                         "(pipeline/run/stream_device.cpp, pipeline/cuda/copy_stream.cpp)"))
         elif found.get(host.name) is False:
             said.append(f"{name}: wrong as {host.name}: look at copies to and from host memory (pipeline/transport/staged_transport.cpp)")
     for v in OF_ONE[1:]:

@@ -1,10 +1,13 @@
 #include "tests/layers/cuda_on_host/backend.h"
 
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "framework/backend.h"
+#include "framework/cuda/absorb.h"
 #include "framework/cuda/elementwise.h"
+#include "framework/cuda/fast.h"
 #include "framework/cuda/update.h"
 #include "framework/error.h"
 #include "layers/cuda/convolution.h"
@@ -86,6 +89,11 @@ class CudaOnHost : public Backend {
     with_type(t.dtype(),
               [&]<class T>() { cuda::find_non_finite(nullptr, t.data<T>(), t.elements(), &found); });
     return found == 0;
+  }
+  std::unique_ptr<Absorption> make_absorption(const Context& context,
+                                              std::vector<Absorbed> nodes) const override {
+    return cuda::is_fast(cuda::Fast::statistics) ? cuda::absorb_in_one_launch(context, std::move(nodes))
+                                                 : nullptr;
   }
   void add(Context&, const Tensor& x, const Tensor& y) const override {
     with_type(x.dtype(), [&]<class T>() { cuda::add(nullptr, x.data<T>(), y.data<T>(), x.elements()); });

@@ -23,7 +23,7 @@ enum class Is { running, waiting, over };
 struct Fiber {
   ucontext_t context;
   std::unique_ptr<char[]> stack{new char[stack_bytes]};
-  bool is_entered = false;
+  bool is_entered = false, has_waited = false;
   jmp_buf place;
   dim3 index = 0;
   Is is = Is::over;
@@ -31,7 +31,7 @@ struct Fiber {
 
 class Block {
  public:
-  void run(dim3 size, const std::function<void()>& kernel) {
+  void run(dim3 size, const std::function<void()>& kernel, Start start) {
     kernel_ = &kernel;
     const size_t count = size_t(size.x) * size.y * size.z;
     while (fibers_.size() < count) fibers_.push_back(std::make_unique<Fiber>());
@@ -41,11 +41,13 @@ class Block {
       fibers_[t]->index = {unsigned(t) % size.x, unsigned(t) / size.x % size.y,
                            unsigned(t) / size.x / size.y};
       fibers_[t]->is = Is::running;
+      fibers_[t]->has_waited = start == Start::in_turn;
     }
     while (fibers_[0]->is != Is::over) to_next_barrier();
   }
 
   void wait() { leave(Is::waiting); }
+  void note_wait() { current_->has_waited = true; }
 
   int64_t meetings = 0;
 
@@ -66,6 +68,10 @@ class Block {
   }
 
   void leave(Is is) {
+    if (!current_->has_waited) {
+      std::fputs("a thread that does not wait for earlier kernels\n", stderr);
+      std::abort();
+    }
     current_->is = is;
     if (_setjmp(current_->place) == 0) _longjmp(scheduler_, 1);
   }
@@ -103,6 +109,8 @@ void Block::work() {
 
 void barrier() { block().wait(); }
 
+void thread_waits() { block().note_wait(); }
+
 int barrier_or(int number) {
   static int any = 0;
   any |= number;
@@ -114,7 +122,7 @@ int barrier_or(int number) {
   return found;
 }
 
-void run_kernel(dim3 grid, dim3 size, const std::function<void()>& kernel) {
+void run_kernel(dim3 grid, dim3 size, const std::function<void()>& kernel, Start start) {
   block_size = size;
   grid_size = grid;
   static std::mt19937 random(1);
@@ -125,7 +133,7 @@ void run_kernel(dim3 grid, dim3 size, const std::function<void()>& kernel) {
   std::shuffle(blocks.begin(), blocks.end(), random);
   for (const dim3& index : blocks) {
     block_index = index;
-    block().run(size, kernel);
+    block().run(size, kernel, start);
   }
 }
 

@@ -29,8 +29,12 @@ inline dim3 thread_index = 0, block_index = 0, block_size = 1, grid_size = 1;
 void barrier();
 // The same; returns whether any thread came with a number other than 0.
 int barrier_or(int number);
-// Runs every thread of every block, blocks in an order that is drawn anew each time.
-void run_kernel(dim3 grid, dim3 block, const std::function<void()>& kernel);
+// Notes that the current thread has waited for earlier kernels (framework/cuda/launch.h).
+void thread_waits();
+enum class Start { in_turn, early };  // early: while the kernel in front may still run
+// Runs every thread of every block, blocks in an order that is drawn anew each time. It ends the process
+// where a thread of a kernel that starts early comes to a barrier, or to its end, without having waited.
+void run_kernel(dim3 grid, dim3 block, const std::function<void()>& kernel, Start = Start::in_turn);
 int64_t meetings();  // barriers that a block came to so far
 
 }  // namespace antichain::emulated

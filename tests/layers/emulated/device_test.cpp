@@ -5,6 +5,7 @@
 #include <set>
 #include <vector>
 
+#include "framework/cuda/launch.h"
 #include "tests/layers/emulated/device.h"
 
 namespace antichain::emulated {
@@ -53,6 +54,20 @@ TEST(EmulatedDeviceDeathTest, ABarrierThatSomeDoNotComeTo) {
                             if (threadIdx.x < 3) __syncthreads();
                           }),
                "a barrier that not all threads of a block come to");
+}
+
+// Each thread of a kernel that starts early has to wait, and that before its first barrier.
+TEST(EmulatedDeviceDeathTest, AThreadThatDoesNotWaitForEarlierKernels) {
+  const auto kernel = [](unsigned waiting, bool too_late) {
+    return [=] {
+      if (too_late) __syncthreads();
+      if (threadIdx.x < waiting) cuda::wait_for_earlier_kernels();
+    };
+  };
+  run_kernel(2, many, kernel(many, false), Start::early);
+  run_kernel(2, many, kernel(0, false), Start::in_turn);
+  for (const auto& one : {kernel(many - 1, false), kernel(many, true)})
+    EXPECT_DEATH(run_kernel(2, many, one, Start::early), "a thread that does not wait for earlier kernels");
 }
 
 }  // namespace

@@ -3,8 +3,11 @@
 #include <cuda_runtime_api.h>
 
 #include <cstring>
+#include <utility>
 
 #include "data/cuda/make_images.h"
+#include "framework/cuda/absorb.h"
+#include "framework/cuda/fast.h"
 #include "framework/cuda/look.h"
 #include "framework/cuda/resources.h"
 #include "framework/cuda/step_numbers.h"
@@ -232,6 +235,11 @@ void FakeGpu::copy(const Context& context, const Tensor& from, const Tensor& to)
   ++copies_;
   fake_cuda::drain(cuda::stream_of(context));
   std::memcpy(to.raw(), from.raw(), size_t(from.bytes()));
+}
+std::unique_ptr<Absorption> FakeGpu::make_absorption(const Context& context,
+                                                     std::vector<Absorbed> nodes) const {
+  return cuda::is_fast(cuda::Fast::statistics) ? cuda::absorb_in_one_launch(context, std::move(nodes))
+                                               : nullptr;
 }
 void FakeGpu::add(Context& context, const Tensor& x, const Tensor& y) const {
   launch(context, seconds("add"), [&context, x = unowned(x), y = unowned(y)] { cpu().add(context, x, y); });

@@ -40,6 +40,7 @@ class FakeGpu : public Backend {
   std::shared_ptr<std::byte> allocate(int64_t bytes) const override;
   std::shared_ptr<void> open(int local_rank) const override;
   void copy(const Context&, const Tensor& from, const Tensor& to) const override;
+  std::unique_ptr<Absorption> make_absorption(const Context&, std::vector<Absorbed>) const override;
   void add(Context&, const Tensor& x, const Tensor& y) const override;
 
   int copies() const { return copies_; }           // that the host waited for

@@ -15,6 +15,7 @@
 #include "framework/error.h"
 #include "layers/cpu/backend.h"
 #include "layers/cpu/dnnl.h"
+#include "models/model.h"
 #include "pipeline/cuda/streams.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/transport/ordered_transport.h"
@@ -139,6 +140,23 @@ TEST(DeviceStep, WaitsForTheDeviceOnceAStep) {
     EXPECT_EQ(waits[step], waits[step - 1] + 1);
     EXPECT_EQ(copies[step], copies[step - 1]);
   }
+}
+
+// The running statistics of all batch norms of a stage have the CPU's bits by one launch or by one each (s5).
+TEST(DeviceStep, AbsorbsAllStatisticsInOneLaunch) {
+  TrainingCase c{.model = "resnet20", .steps = 1};
+  const TrainingRun cpu = train_on_threads(c, 1, at_random(1), by_policy(Policy::one_f_one_b));
+  const auto launches = [&](const char* ways) {
+    ::setenv("ANTICHAIN_CUDA_FAST", ways, 1);
+    const int before = fake_cuda::launched();
+    expect_same(on_fake_gpu(c, 1, Policy::one_f_one_b, 1), cpu, ways);
+    ::unsetenv("ANTICHAIN_CUDA_FAST");
+    return fake_cuda::launched() - before;
+  };
+  const Graph graph = make_model(c.model, {.microbatch = c.microbatch});
+  const auto norms =
+      std::ranges::count_if(graph, [](const Node& node) { return node.op->type() == "batch_norm"; });
+  EXPECT_EQ(launches("plain") - launches("s5"), norms - 1);
 }
 
 // When the results of a step are known, all of the next one is started, unless the way is off.

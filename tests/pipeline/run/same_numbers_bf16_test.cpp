@@ -60,8 +60,9 @@ TEST(SameNumbersInBf16OnCudaKernels, WhateverTheCut) {
   expect_same(one, train_on_threads(c, 4, at_random(5), by_policy(Policy::gpipe)), "random cuts");
 }
 
-// A gradient's terms may be added by a pass or by the kernel that reads them, sums folded by a launch or by
-// their last block, and so on. Only s1 rounds otherwise.
+// A gradient's terms may be added by a pass or by the kernel that reads them, and passes may have code for
+// each case. Loops of the host know nothing of the other ways: the emulated device folds sums in their last
+// block (s2), and steps on stand-ins absorb statistics in one launch (s5).
 TEST(SameNumbersInBf16OnCudaKernels, WhateverTheFastWays) {
   register_cuda_on_host();
   TrainingCase c{.model = "resnet20", .microbatch = 2, .microbatches = 2, .steps = 2};
@@ -70,7 +71,7 @@ TEST(SameNumbersInBf16OnCudaKernels, WhateverTheFastWays) {
   const MakeSchedule order = by_policy(Policy::one_f_one_b);
   ::setenv("ANTICHAIN_CUDA_FAST", "plain", 1);
   const TrainingRun plain = train_on_threads(c, 1, by_antichains, order);
-  ::setenv("ANTICHAIN_CUDA_FAST", "s2,s3,s4,s5", 1);
+  ::setenv("ANTICHAIN_CUDA_FAST", "s3,s4", 1);
   expect_same(plain, train_on_threads(c, 1, by_antichains, order), "one stage");
   expect_same(plain, train_on_threads(c, 4, at_random(5), order), "random cuts");
   ::unsetenv("ANTICHAIN_CUDA_FAST");
