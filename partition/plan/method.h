@@ -1,5 +1,5 @@
-// These are the methods that make plans. Their names and the works they come from stand here and nowhere else;
-// partition/planners/planner.h has a planner for each.
+// These are the methods that make plans. Their names and the works they come from stand here and nowhere
+// else; partition/planners/planner.h has a planner for each.
 #pragma once
 
 #include <string>

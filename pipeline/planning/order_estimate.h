@@ -1,6 +1,6 @@
-// An OrderEstimate tells how long a step takes when its ranks compute in a given order, and which actions decide
-// its length. It gives the simulator's answer up to the last bits, without making the schedule. Searches for
-// an order ask it thousands of times about one plan.
+// An OrderEstimate tells how long a step takes when its ranks compute in a given order, and which actions
+// decide its length. It gives the simulator's answer up to the last bits, without making the schedule.
+// Searches for an order ask it thousands of times about one plan.
 //
 // It is for plans with one stage a rank and no replicas.
 #pragma once

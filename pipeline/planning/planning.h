@@ -1,6 +1,6 @@
-// This file plans for a policy, by any method and for any objective. The step is simulated, and memory is a hard
-// limit. Commands plan by ScheduleChoice::plan (schedule_choice.h), which calls this, and which for `auto`
-// searches cut and order together as well.
+// This file plans for a policy, by any method and for any objective. The step is simulated, and memory is a
+// hard limit. Commands plan by ScheduleChoice::plan (schedule_choice.h), which calls this, and which for
+// `auto` searches cut and order together as well.
 //
 //   compute, compute-or-transfer   the method's own plan
 //   makespan                       method antichain: the search of pipeline/planning/makespan.h; any other:

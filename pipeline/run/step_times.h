@@ -1,6 +1,6 @@
 // StepTimes record when a rank did what within a step. In host memory an action takes as long as its call
-// (HostStepTimes). On a device the calls only start work. There the times are the device's: stamps in the stream
-// that the rank computes in, read when the step is done (StampedStepTimes).
+// (HostStepTimes). On a device the calls only start work. There the times are the device's: stamps in the
+// stream that the rank computes in, read when the step is done (StampedStepTimes).
 #pragma once
 
 #include <vector>

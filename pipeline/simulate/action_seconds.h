@@ -43,8 +43,8 @@ class ActionSeconds {
   std::vector<double> speed_;  // per rank
 };
 
-// Returns how long a rank's vote takes to another rank: the link's latency, because it needs no bandwidth, and
-// 0 to itself.
+// Returns how long a rank's vote takes to another rank: the link's latency, because it needs no bandwidth,
+// and 0 to itself.
 double vote_s(const Plan&, const Cluster&, int from, int to);
 
 }  // namespace antichain

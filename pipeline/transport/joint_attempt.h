@@ -1,5 +1,5 @@
-// A JointAttempt is work that all ranks try at the same time, and in which they wait for each other. A rank that
-// fails tells the others at once, so that none waits for a rank that has gone on.
+// A JointAttempt is work that all ranks try at the same time, and in which they wait for each other. A rank
+// that fails tells the others at once, so that none waits for a rank that has gone on.
 #pragma once
 
 #include <vector>

@@ -1,6 +1,6 @@
 // A seam holds where code does not ask by name for something that stands in a table: the pipeline knows no
-// operator, no input of a network and no optimiser, only the table of engines knows which come in modules, and
-// only the table of policies names schedules.
+// operator, no input of a network and no optimiser, only the table of engines knows which come in modules,
+// and only the table of policies names schedules.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -70,7 +70,7 @@ TEST(SeamNames, OnlyTheTableOfEnginesNamesTheModuleOfADevice) {
 TEST(SeamNames, OnlyTheTableOfPoliciesNamesSchedules) {
   const std::vector<std::string> names = {"1f1b", "gpipe",  "zb-h1", "zb-h2",      "interleaved",
                                           "zb-v", "v-half", "v-min", "dualpipe-v", "forward-only"};
-  for (const char* folder : {"app", "data", "framework", "layers", "models", "partition", "pipeline"})
+  for (const char* folder : {"app", "framework", "layers", "models", "partition", "pipeline"})
     EXPECT_EQ(files_that_say(folder, names, As::word, "schedule/policy.cpp"), Found{}) << folder;
 }
 
