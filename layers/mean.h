@@ -43,8 +43,8 @@ struct MeanAxes {
   Strided<Shape::max_rank> sum_of;
 };
 MeanAxes mean_axes(const Mean&, const TensorSpec& x);
-// Lowers a mean of numbers in the given layout. They are in the plain one where no layout of y has its numbers
-// in the order of the sums, or where the given layout blocks the channels that are averaged.
+// Lowers a mean of numbers in the given layout. They are in the plain one where no layout of y has its
+// numbers in the order of the sums, or where the given layout blocks the channels that are averaged.
 Lowering lower_mean(const Mean&, const Shape& x, Layout, Precision);
 
 NodeId mean(Graph&, std::string name, NodeId x, std::vector<int> axes, bool keep_dims = false);

@@ -81,8 +81,8 @@ Peak received_gradients(const std::vector<Action>& actions) {
       [](const Action& a) { return is(a, Verb::backward) || is(a, Verb::backward_input); });
 }
 
-// RingWrites say when a rank writes what it sends of one stage and flow: its micro-batches, ascending, and the
-// index of each one's forward, or backward or input half, in the rank's list. The n-th has slot n mod k.
+// RingWrites say when a rank writes what it sends of one stage and flow: its micro-batches, ascending, and
+// the index of each one's forward, or backward or input half, in the rank's list. The n-th has slot n mod k.
 struct RingWrites {
   std::vector<int> microbatches, writes;
   int number_of(int microbatch) const {
