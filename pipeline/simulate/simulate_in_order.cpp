@@ -57,7 +57,7 @@ class InOrder {
   }
   Timeline played() const {
     Timeline timeline;
-    for (const Rank& rank : ranks_) {
+    for (const RankClock& rank : ranks_) {
       timeline.events.insert(timeline.events.end(), rank.events.begin(), rank.events.end());
       timeline.busy_s.push_back(rank.busy_s);
     }
@@ -65,14 +65,14 @@ class InOrder {
   }
   std::vector<double> clocks() const {
     std::vector<double> clocks;
-    for (const Rank& rank : ranks_) {
+    for (const RankClock& rank : ranks_) {
       clocks.push_back(rank.now_s);
       for (const auto& [queue, free_s] : rank.queue_s) clocks.push_back(free_s);
     }
     return clocks;
   }
 
-  struct Rank {
+  struct RankClock {
     std::vector<Event> events;                      // one per action done
     std::vector<double> exchange_end_s;             // of a recv or reduce that is done; −1
     std::map<std::pair<int, int>, double> queue_s;  // when each is free
@@ -87,7 +87,7 @@ class InOrder {
   // Returns when the rank is ready for the exchange: it has reached it, and the buffer has been freed. For
   // the first half of an all-reduce its last backward has passed the bucket.
   double ready_s(const ActionPlace& at, bool scatters) {
-    const Rank& rank = ranks_[size_t(at.rank)];
+    const RankClock& rank = ranks_[size_t(at.rank)];
     if (scatters) {
       const int last = last_gradient(schedule_.ranks[size_t(at.rank)], action(at).stage);
       go_to(at.rank, last + 1);
@@ -130,7 +130,7 @@ class InOrder {
 
   // Executes the rank's actions before `index`.
   void go_to(int r, int index) {
-    Rank& rank = ranks_[size_t(r)];
+    RankClock& rank = ranks_[size_t(r)];
     for (int i = int(rank.events.size()); i < index; ++i) {
       const Action& a = action({r, i});
       if (a.verb == Verb::vote && rank.exchange_end_s[size_t(i)] < 0) meet_for_vote();
@@ -168,7 +168,7 @@ class InOrder {
   const LaneOf& lane_of_;
   const ActionSeconds seconds_;
   const std::vector<std::vector<int>> freed_;
-  std::vector<Rank> ranks_;
+  std::vector<RankClock> ranks_;
 };
 
 }  // namespace
