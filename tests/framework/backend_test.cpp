@@ -30,14 +30,14 @@ TEST(Backend, RegistryKnowsNamesAndRefusesOthers) {
 }
 
 TEST(Backend, AKernelFromOutsideIsFoundAndNeverHidesAnother) {
-  const test::StandInBackend stand_in;
-  register_kernel("stand-in", "own", stand_in.entry("any"));
-  EXPECT_NO_THROW(stand_in.entry("own"));
-  EXPECT_THROW(register_kernel("stand-in", "own", {}), Error);
+  const test::StandInBackend crowded("crowded");
+  register_kernel("crowded", "own", crowded.entry("any"));
+  EXPECT_NO_THROW(crowded.entry("own"));
+  EXPECT_THROW(register_kernel("crowded", "own", {}), Error);
   register_kernel("another", "of another", {});
-  EXPECT_THROW(stand_in.entry("of another"), Error);
-  register_kernel("stand-in", "blocked", {});
-  expect_error([&] { stand_in.entry("blocked"); }, {"stand-in", "blocked", "another type"});
+  EXPECT_THROW(crowded.entry("of another"), Error);
+  register_kernel("crowded", "blocked", {});
+  expect_error([&] { crowded.entry("blocked"); }, {"crowded", "blocked", "another type"});
 }
 
 class Resting : public Optimiser {

@@ -38,7 +38,7 @@ class Pointwise : public Op {
 // "blocked" operators want nChw16c, "plain" ones plain, "any" ones what they are offered.
 class StandInBackend : public Backend {
  public:
-  StandInBackend() {
+  explicit StandInBackend(std::string name = "stand-in") : name_(std::move(name)) {
     auto wants = [](auto choose) {
       return [choose](const Op& op, std::span<const Shape> x, std::span<const Layout> offered, Precision) {
         const Layout layout = choose(offered[0]);
@@ -56,11 +56,14 @@ class StandInBackend : public Backend {
                            },
                            {}};
   }
-  std::string name() const override { return "stand-in"; }
+  std::string name() const override { return name_; }
   std::string description() const override { return "no arithmetic"; }
   std::shared_ptr<std::byte> allocate(int64_t bytes) const override { return allocate_host(bytes); }
   void copy(const Context&, const Tensor&, const Tensor&) const override {}
   void add(Context&, const Tensor&, const Tensor&) const override {}
+
+ private:
+  const std::string name_;
 };
 
 }  // namespace antichain::test
