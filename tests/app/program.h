@@ -1,4 +1,5 @@
-// The built program as a user meets it: started as a process, judged by its exit code and what it prints.
+// A test runs the built program as a user does: it starts a process, and judges its exit code and what it
+// prints.
 #pragma once
 
 #include <string>

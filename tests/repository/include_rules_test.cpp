@@ -1,6 +1,6 @@
-// Reads the #include lines of the whole repository: who may include whom (CONTRIBUTING.md, "Boundaries"), and
-// which libraries only some folders see. So there are no cycles between folders. Also who writes to standard
-// error.
+// These tests read the #include lines of the whole repository. They say who may include whom
+// (CONTRIBUTING.md, "Boundaries"), and which libraries only some folders see. So there are no cycles between
+// folders. They also say who writes to standard error.
 #include <gtest/gtest.h>
 
 #include <algorithm>

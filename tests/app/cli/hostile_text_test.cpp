@@ -1,5 +1,5 @@
-// What files say, in every place that the program repeats it: nothing of it reaches a terminal that the
-// terminal would obey.
+// The program repeats in many places what files say. These tests put text into files that a terminal would
+// obey, and check that none of it reaches the terminal.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// The program on stand-ins of GPUs (fake_gpus.cpp): each rank uses its own GPU and no other, whatever the
-// command.
+// These tests run the program on stand-ins of GPUs (fake_gpus.cpp). Each rank must use its own GPU and no
+// other, whatever the command is.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Planning as a user meets it, on a network small enough to plan by hand:
+// These tests plan as a user does, on a network small enough to plan by hand:
 //
 //   node1 ─▶ node2 ─▶ node3 ─▶ node4 ─▶ node5 ─▶ node6      and node2 ─▶ node4
 //   (input)   3 ms      2        4        1        3         forward + backward

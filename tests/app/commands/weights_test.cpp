@@ -1,5 +1,6 @@
-// Weight files as a user meets them: export, evaluate and gradients agree with each other, with the training
-// that makes no difference between a file and a seed, and with what Python reads.
+// These tests use weight files as a user does. The commands export, evaluate and gradients agree with each
+// other and with what Python reads, and training that starts from a file is the same as from the seed that
+// the file is made of.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// What the doctor makes of facts: the right finding for each, with advice where something can be done, and
-// none where not.
+// The doctor makes the right finding for each fact. It gives advice where something can be done, and none
+// elsewhere.
 #include "app/doctor/doctor.h"
 
 #include <gtest/gtest.h>

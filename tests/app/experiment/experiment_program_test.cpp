@@ -1,4 +1,4 @@
-// Rehearsals and experiments as a user meets them, on networks of a few nodes.
+// These tests run rehearsals and experiments as a user does, on networks of a few nodes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-// Kept profiles: found for the same subject only, and of no harm where they are damaged.
+// Kept profiles are found for the same subject only, and do no harm where they are damaged.
 #include "app/obtain/profile_cache.h"
 
 #include <gmock/gmock.h>

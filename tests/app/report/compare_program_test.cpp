@@ -1,4 +1,5 @@
-// antichain compare as a user meets it: runs that are equal, runs that are not, profiles and plans.
+// These tests run antichain compare as a user does: on runs that are equal, on runs that are not, on
+// profiles, and on plans.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

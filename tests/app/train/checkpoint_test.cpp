@@ -1,4 +1,4 @@
-// Checkpoints as a user meets them: the program is started, stopped, started again.
+// These tests use checkpoints as a user does: they start the program, stop it, and start it again.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

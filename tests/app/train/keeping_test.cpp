@@ -1,6 +1,6 @@
-// What a run keeps, and that it is no success where something was not kept: weights and settings of
-// --results, checkpoints on full disks, on disks that the hosts do not share, damaged ones, and numbers that
-// are none.
+// These tests say what a run keeps, and that it is no success where something was not kept. They are about
+// weights and settings of --results, about checkpoints on full disks and on disks that the hosts do not
+// share, about damaged checkpoints, and about numbers that are none.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

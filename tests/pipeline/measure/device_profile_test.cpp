@@ -150,7 +150,7 @@ bool hears_the_kernels(double host_s) {
       folds += int(h.seconds > 1e-6);
       takes_s = h.seconds > 1e-6 ? of_table_s("add") / 10 : 0;
     }
-    // A stamp is float32 milliseconds since the step's begin: 12 ns after 200 ms, and ns are what the
+    // A stamp is float32 milliseconds since the step's beginning: 12 ns after 200 ms, and ns are what the
     // stand-in counts.
     right = right && std::abs(h.seconds - takes_s) < 1e-7;
   }

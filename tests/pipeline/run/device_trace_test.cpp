@@ -79,7 +79,7 @@ bool in_one_of_20(const std::function<bool()>& attempt) {
   return false;
 }
 
-// Work whose begin and end are known: stamps lie around it, although the host has gone on.
+// The beginning and the end of this work are known. Stamps lie around it, although the host has gone on.
 TEST(Stamps, AreTheDevicesTimes) {
   fake_cuda::reset(1);
   const FakeGpu& gpu = FakeGpu::the();
@@ -234,7 +234,7 @@ TEST(DeviceTrace, HasTheDevicesTimes) {
     const Traced t = traced_step();
     const std::vector<Action>& actions = t.schedule.ranks[0];
     EXPECT_EQ(t.result.events.size(), actions.size());
-    // The step's begin, but for what tying the clocks is off by.
+    // This is the step's beginning, but for what tying the clocks is off by.
     const double first_s = t.result.events[0].start_s;
     double computing_s = 0, before_s = first_s;
     for (size_t i = 0; i < t.result.events.size(); ++i) {
