@@ -28,10 +28,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What else the machine does only adds.
+// Whatever else the machine does only adds to a time.
 double fastest(const std::vector<double>& values) { return *std::ranges::min_element(values); }
 
-// Times of each part, by name in the order of the work.
+// Parts has the times of each part, by name in the order of the work.
 class Parts {
  public:
   void begin() { start_ = Clock::now(); }

@@ -33,7 +33,7 @@ class HostileText : public ::testing::Test {
   static void TearDownTestSuite() { delete folder_; }
 
   static std::string path(const std::string& name) { return folder_->str() + "/" + name; }
-  // FILE with the first `from` replaced, under another name.
+  // Writes the file under another name, with the first `from` replaced.
   static void edit(const std::string& file, const std::string& from, const std::string& to,
                    const std::string& name) {
     std::string text = read_file(path(file));

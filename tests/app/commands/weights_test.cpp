@@ -268,7 +268,7 @@ TEST_F(WeightsProgram, RefusesSpoiltBatches) {
   expect_refused("gradients --model resnet20 --weights w.h5 --images w.h5", 3, "'images'");
 }
 
-// A Python that has the module, or "".
+// Returns a Python that has the module, or "".
 std::string python_with(const std::string& module) {
   const char* given = std::getenv("ANTICHAIN_PYTHON");
   for (const std::string& python :

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t GiB = int64_t(1) << 30;
 
-// Two hosts of two ranks, all well.
+// This job has two hosts of two ranks, and all is well.
 JobFacts healthy() {
   JobFacts job{.link = {.bytes_per_s = 5e9, .latency_s = 2e-6},
                .clock_offset_s = {0, 1e-6, 2e-4, -1e-4},

@@ -49,7 +49,7 @@ class Keeping : public ::testing::Test {
   std::string path(const std::string& name) const { return folder_.str() + "/" + name; }
   ProgramRun run(const std::string& words) const { return run_program(folder_.str(), words); }
   Json json(const std::string& name) const { return Json::parse(read_file(path(name))); }
-  // Where a test may change what is mounted, in a name space of its own.
+  // Returns whether a test may change what is mounted, in a name space of its own.
   static bool may_mount() { return std::system("unshare -m mount -t tmpfs none /mnt >/dev/null 2>&1") == 0; }
   TemporaryFolder folder_;
 };
@@ -80,7 +80,7 @@ TEST_F(Keeping, ResultsHoldWeightsSettingsAndLog) {
                                                 summary["final_loss"].get<double>(),
                                                 100 * summary["final_accuracy"].get<double>())));
   EXPECT_EQ(without_warnings(read_file(path("r/log.txt"))), result.out);
-  // The same again.
+  // This makes the same run again.
   ASSERT_EQ(run("train --config r/config.toml --results again").code, 0);
   EXPECT_EQ(json("again/summary.json")["state"], summary["state"]);
 }

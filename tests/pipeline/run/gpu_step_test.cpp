@@ -105,7 +105,7 @@ TEST_F(GpuStep, LooksFindTheLastNumberOfEachTensor) {
   }
 }
 
-// All draws of CIFAR's form beside the host's images.
+// All draws of CIFAR's form are compared with the host's images.
 TEST_F(GpuStep, MakesTheHostsImages) {
   Context context(*gpu);
   gpu->enter(context);
