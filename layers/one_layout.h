@@ -1,5 +1,5 @@
-// The lowering of an operator without parameters, whose input and output have one layout, and whose backward
-// can add to dx.
+// This is the lowering of an operator without parameters, whose input and output have one layout, and whose
+// backward can add to dx.
 #pragma once
 
 #include "framework/op.h"

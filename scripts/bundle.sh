@@ -7,10 +7,11 @@
 #   FOLDER/bin/antichain info
 #   FOLDER/bin/mpirun -n 2 FOLDER/bin/antichain train --dataset synthetic
 #
-# Left out are the C library (the node's must be as new as this machine's) and the GPU's libraries: libcuda
-# comes with the driver, CUDA's and cuDNN's are found where the node has them (LD_LIBRARY_PATH is kept, behind
-# the bundle's own). Fabrics that would bring half a distribution along (UCX, libfabric, PSM, verbs) are left
-# out, too: Open MPI then uses shared memory within a node and TCP between nodes.
+# The C library is left out, so the node's must be as new as this machine's. The GPU's libraries are left out,
+# too: libcuda comes with the driver, and CUDA's and cuDNN's are found where the node has them
+# (LD_LIBRARY_PATH is kept, behind the bundle's own). Fabrics that would bring half a distribution along (UCX,
+# libfabric, PSM, verbs) are left out as well: Open MPI then uses shared memory within a node and TCP between
+# nodes.
 set -euo pipefail
 [ $# -ge 2 ] || { sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 2; }
 build="$1" out="$2"; shift 2

@@ -1,15 +1,14 @@
 #!/bin/bash
-# Profiles of the ten models on this machine's GPU, as files that planner, simulator and experiments read
-# anywhere. Each names the device and its libraries' versions.
+# Makes profiles of the ten models on this machine's GPU, as files that planner, simulator and experiments
+# read anywhere. Each names the device and its libraries' versions.
 #
 #   scripts/gpu_profiles.sh build/antichain docs/profiles
 #     docs/profiles/nvidia-h200/float32-32/resnet18.json …     precision and samples of a micro-batch; tf32
 #                                                              is float32 on the device cuda:tf32
 #   antichain experiment speedup --profiles docs/profiles/nvidia-h200/float32-32 …
 #
-# MODELS, PRECISIONS, MICROBATCHES (samples), DEVICE: others than all ten, "float32 tf32 bf16", "32 128",
-# cuda.
-# Exit code 77 where there is no device.
+# MODELS, PRECISIONS, MICROBATCHES (samples) and DEVICE choose others than all ten models, "float32 tf32
+# bf16", "32 128" and cuda. The exit code is 77 where there is no device.
 set -euo pipefail
 program="$1" folder="$2"
 models="${MODELS:-vgg16 resnet18 resnet50 resnet101 alexnet resnext50 resnext101 inception_v3 densenet121

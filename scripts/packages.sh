@@ -1,5 +1,5 @@
-# What run.sh, test.sh and .ci/run share: the Debian packages the project needs, the one list there is, and
-# how to build.
+# run.sh, test.sh and .ci/run share this file. It has the only list of the Debian packages that the project
+# needs, and says how to build.
 build_packages="build-essential cmake ninja-build pkg-config libopenmpi-dev openmpi-bin libdnnl-dev libhdf5-dev libeigen3-dev
   nlohmann-json3-dev libcli11-dev libfmt-dev libtomlplusplus-dev libgtest-dev libgmock-dev libxxhash-dev libjpeg-dev libpng-dev curl ca-certificates"
 # Builds by clang need these as well.

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# What the batch scripts share: the cluster's settings, how ranks are started, and what happens when the time
-# is over.
+# The batch scripts share this file: it has the cluster's settings, starts ranks, and says what happens when
+# the time is over.
 #
 # Some time before the limit Slurm sends SIGUSR1 to the batch script, which passes it on: the ranks save, all
 # at the same step, and end with code 85. Then the job puts itself into the queue again, and the next start

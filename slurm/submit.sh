@@ -10,7 +10,7 @@
 #   antichain-train-4711/checkpoint
 #   slurm/submit.sh my.env sweep    -n 4 -- --models resnet18,vgg16 --ranks 1,2,4 --mode measure --data-dir D
 #
-# What comes of it lies in the folder JOBNAME-JOBID, or in RESULTS=FOLDER; the log beside it. A sweep is an
+# The results lie in the folder JOBNAME-JOBID, or in RESULTS=FOLDER, and the log lies beside it. A sweep is an
 # array with a task for each model, and a job that writes one report when all have ended.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)

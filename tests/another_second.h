@@ -1,4 +1,5 @@
-// Lets the clock reach another second: what is written before and after differs where it holds a date.
+// This waits until the clock has reached another second, so that what is written before and after differs
+// where it holds a date.
 #pragma once
 
 #include <unistd.h>

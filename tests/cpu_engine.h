@@ -1,4 +1,4 @@
-// The engine that runs on every machine, registered when a test first asks for it.
+// This is the engine that runs on every machine. It is registered when a test first asks for it.
 #pragma once
 
 #include "framework/backend.h"

@@ -1,6 +1,7 @@
 #!/bin/bash
-# The GPU suite, in parts, on a machine with a device. Every part ends by itself within ten minutes, and one
-# that fails does not keep the others from running, but for `smoke`: where it fails, only `diagnose` follows.
+# Runs the GPU suite, in parts, on a machine with a device. Every part ends by itself within ten minutes. A
+# part that fails does not keep the others from running, except `smoke`: where it fails, only `diagnose`
+# follows.
 #
 #   tests/gpu.sh build                     a build folder with -DANTICHAIN_CUDA=ON
 #   tests/gpu.sh bundle [results]          a folder made by scripts/bundle.sh build bundle
@@ -23,9 +24,10 @@
 #              not failed.
 #
 # CIFAR10_DIR names CIFAR-10's binary files; without it learning is not checked. Logs go to the folder
-# `results`, while they are written. LIMIT: seconds for all of it, 570 unless said otherwise; what does not
-# end in its share is stopped, what has none left not begun. OUT=FOLDER has three files, renewed after each
-# part: summary.log, figures.json (what was measured) and logs.tar.gz (all else).
+# `results` as they are written. LIMIT is the number of seconds for all of it, 570 unless said otherwise. A
+# part that does not end in its share is stopped, and a part that has no share left is not begun. OUT=FOLDER
+# has three files, which are renewed after each part: summary.log, figures.json (what was measured) and
+# logs.tar.gz (all else).
 set -uo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 home="$(cd "${1:?a build folder or a bundle}" && pwd)" results="${2:-$PWD/gpu-results}"

@@ -1,4 +1,4 @@
-// PReLU on the CPU: float32 in plain layout (N x C x H x W). Backward reads x again:
+// This is PReLU on the CPU, for float32 in plain layout (N x C x H x W). Backward reads x again:
 //
 //   dx = dy where x > 0, else a[c] dy          da[c] = sum of x dy over all elements of channel c with x <= 0
 //

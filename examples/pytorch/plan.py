@@ -1,4 +1,4 @@
-"""From a torchvision model to a plan for 8 GPUs. PyTorch measures, on a GPU where there is one."""
+"""Makes a plan for 8 GPUs from a torchvision model. PyTorch measures, on a GPU where there is one."""
 
 import antichain
 import torch

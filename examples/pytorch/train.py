@@ -1,4 +1,4 @@
-"""A network of one's own, written in PyTorch, trained on 2 ranks, and taken back to PyTorch.
+"""Trains a network of one's own, written in PyTorch, on 2 ranks, and takes it back to PyTorch.
 
 The ranks are threads. With the native build, processes do the same: `mpirun -n 2 antichain train --graph
 net.antichain --dataset cifar10 --data-dir FOLDER`.

@@ -111,7 +111,7 @@ class Rehearsal {
   int reduce_channel_ = 0;
   double begin_s_ = 0, wall_s_ = 0;
   Action last_;                               // the rank's last backward so far, or weight half
-  double last_begin_s_ = 0, added_up_s_ = 0;  // its begin; the end of the last all-reduce
+  double last_begin_s_ = 0, added_up_s_ = 0;  // its start; the end of the last all-reduce
   std::vector<std::string> labels_;
   std::shared_ptr<std::map<int, std::string>> names_;  // of the channels
 };

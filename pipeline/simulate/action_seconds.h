@@ -28,7 +28,7 @@ class ActionSeconds {
     const double s = (*this)(rank, a.stage, a.verb);
     return a.bucket >= 0 ? s * bucket(a).share : s;
   }
-  // Returns how long after its begin the rank's last backward of the stage, `last`, has computed the
+  // Returns how long after its start the rank's last backward of the stage, `last`, has computed the
   // gradients that the all-reduce `reduce` is for.
   double passed_s(int rank, const Action& last, const Action& reduce) const;
 

@@ -33,7 +33,7 @@ struct CheckpointOptions {
 struct CheckpointReport {
   int64_t step = 0, bytes = 0;
   std::string path;
-  double seconds = 0, held_up_s = 0;  // from its begin to its end; that training waited
+  double seconds = 0, held_up_s = 0;  // from its start to its end; that training waited
   std::string failure;                // "" when it is complete
   std::string warning;                // complete, but an older one could not be removed, or the disk is slow
 };
@@ -96,7 +96,7 @@ class Checkpointer {
   std::optional<Background::Outcome> written_;
   bool told_ = false;
   Clock::time_point begin_;
-  Clock::time_point due_from_;  // the begin of the last one that is called by its step
+  Clock::time_point due_from_;  // the start of the last one that is called by its step
   double held_up_s_ = 0;
 
   // These are rank 0's.

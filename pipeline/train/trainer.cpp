@@ -176,7 +176,7 @@ class Trainer {
     if (++position_.batch == per_epoch_) ++position_.epoch, position_.batch = 0;
   }
 
-  // Ends the oldest step that was begun. Its time is what passed since its begin, or since the end of the
+  // Ends the oldest step that was begun. Its time is what passed since its start, or since the end of the
   // step in front of it.
   void end_step() {
     StepResult mine = training_.finish();

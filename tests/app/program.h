@@ -1,4 +1,5 @@
-// The built program as a user meets it: started as a process, judged by its exit code and what it prints.
+// A test runs the built program as a user does: it starts a process, and judges its exit code and what it
+// prints.
 #pragma once
 
 #include <string>
@@ -9,8 +10,8 @@ namespace antichain {
 struct ProgramRun {
   int code = -1;  // 124: it took longer than a minute
   std::string out, err;
-  // Lines on stderr that are the program's own, but for what it says of a busy machine; mpirun adds a notice
-  // of its own when a rank fails.
+  // Returns the lines on stderr that are the program's own, but for what it says of a busy machine. mpirun
+  // adds a notice of its own when a rank fails.
   std::vector<std::string> sentences() const;
 };
 
@@ -21,7 +22,7 @@ ProgramRun run_program(const std::string& folder, const std::string& words);
 ProgramRun run_behind(const std::string& folder, const std::string& launcher, const std::string& words);
 ProgramRun run_under_mpi(const std::string& folder, int ranks, const std::string& words);
 
-// Ended with the code, and with one sentence of the program's own that holds `part`.
+// Expects that the run ended with the code, and with one sentence of the program's own that holds `part`.
 void expect_refused(const ProgramRun&, int code, const std::string& part, const std::string& words);
 
 }  // namespace antichain

@@ -22,7 +22,7 @@ class SmallJob : public ::testing::Test {
  protected:
   using Json = nlohmann::ordered_json;
 
-  // Options of commands, with a blank at both ends.
+  // These options of commands have a blank at both ends.
   static constexpr const char* network = " --model resnet20 --batch 16 --microbatches 4 ";
   static constexpr const char* given =
       " --model resnet20 --batch 16 --microbatches 4 --data-dir data --profile p.json ";

@@ -1,10 +1,10 @@
-// What a checkpoint of one rank takes, from the stage's tensors to a complete folder, over the time a plain
-// write and fsync of the same bytes takes on the same disk. The two take turns, so that what else the machine
-// does strikes both.
+// This measures how long a checkpoint of one rank takes, from the stage's tensors to a complete folder,
+// relative to a plain write and fsync of the same bytes on the same disk. The two take turns, so that other
+// work on the machine slows both.
 //
 //   checkpoint_cost FOLDER [--model resnet18] [--turns 15] [--at-most 1.5]
 //
-// Fails when the ratio of the fastest of each is more than --at-most says.
+// It fails when the ratio of the fastest of each is more than --at-most says.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -28,10 +28,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What else the machine does only adds.
+// Whatever else the machine does only adds to a time.
 double fastest(const std::vector<double>& values) { return *std::ranges::min_element(values); }
 
-// Times of each part, by name in the order of the work.
+// Parts has the times of each part, by name in the order of the work.
 class Parts {
  public:
   void begin() { start_ = Clock::now(); }

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Two replicas beside PyTorch's DistributedDataParallel (Li et al., "PyTorch Distributed", VLDB 2020), on two
-pinned cores.
+"""Compares two replicas with PyTorch's DistributedDataParallel (Li et al., "PyTorch Distributed", VLDB 2020),
+on two pinned cores.
 
     tests/benchmarks/data_parallel.py PROGRAM [--models resnet18 vgg16 …] [--rounds 3] [--blas DIR]
 
@@ -8,7 +8,7 @@ Each side trains the CIFAR form of a network on one core with batch 32, and on t
 rank: ours by `mpirun -n 2 PROGRAM train --replicas 2`, PyTorch's by DistributedDataParallel over gloo, whose
 all-reduces overlap its backward. All four take turns, each time as new processes. A figure is the median of
 the steps without the first three, then that of the rounds. Optimiser, dropout and --blas are those of
-ten_models.py. Needs python3-torch and python3-torchvision.
+ten_models.py. The script needs python3-torch and python3-torchvision.
 """
 import argparse, json, os, socket, statistics, subprocess, sys, tempfile, time
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Training speed on one GPU beside PyTorch.
+"""Compares training speed on one GPU with PyTorch's.
 
     tests/benchmarks/gpu_models.py PROGRAM [--models resnet18 resnet50 …] [--batches 128 32] [--rounds 1]
     [--json FILE]
@@ -19,10 +19,10 @@ lie in the GPU's memory. Sides (--sides), in the order in which they are measure
   pytorch-tf32, pytorch-float32       eager
 
 A figure is the median of a process's steps without the first ten, then the median of the rounds. PyTorch's
-steps are timed in runs of ten with one synchronisation at the end of each. At the end come the geometric
-means of ours in bf16 over PyTorch eager, and over the faster of its two compiled forms. What FILE has already
-is kept and counts until it is measured again, so that several commands have one mean. What there is no time
-for within --limit seconds is left out. PyTorch runs with the LD_LIBRARY_PATH in PYTORCH_LD_LIBRARY_PATH,
+steps are timed in runs of ten with one synchronisation at the end of each. The geometric means of ours in
+bf16 over PyTorch eager, and over the faster of its two compiled forms, come at the end. What FILE has already
+is kept and counts until it is measured again, so that several commands have one mean. A measurement for which
+--limit seconds leave no time is left out. PyTorch runs with the LD_LIBRARY_PATH in PYTORCH_LD_LIBRARY_PATH,
 where that is set: its own libraries come before a toolkit's.
 """
 import argparse, json, math, os, signal, statistics, subprocess, sys, tempfile, time

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Does the loss fall as PyTorch's does? Each model in its CIFAR form, trained by both on the same batches.
+"""Compares how the loss falls with PyTorch's: both train each model in its CIFAR form, on the same batches.
 
     tests/benchmarks/learning_curves.py PROGRAM FOLDER [MODEL ...] --data-dir D
         [--side both|pytorch|antichain|control|none]
@@ -9,12 +9,13 @@ larger ones, as they would not leave the first plateau in so few steps), see the
 same order (data batches) and make the same SGD steps (Nesterov, momentum 0.9, weight decay 0.0005, a constant
 rate) in float32 on one thread. Dropout is off: two frameworks can't draw the same masks. What is left to
 differ is rounding, which training magnifies; the curves agree step by step at first, and as a whole later.
-How much it magnifies shows --side control: ours again, from weights off by up to 2**-23 of their size.
+--side control shows how much it magnifies: it runs ours again, from weights that are off by up to 2**-23 of
+their size.
 
 FOLDER keeps MODEL.pytorch.csv and MODEL.antichain.csv (step, loss of the batch); a side that is there for all
 its steps is not run again. Then curves.svg and curves.png (gnuplot) are drawn of all models that have both
 sides, and a table is printed: means of ten losses, and the largest gap between the curves smoothed over 20
-steps. Needs python3-torch and python3-torchvision; gnuplot for the pictures.
+steps. The script needs python3-torch and python3-torchvision, and gnuplot for the pictures.
 """
 import argparse
 import json

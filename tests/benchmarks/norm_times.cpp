@@ -18,7 +18,7 @@
 namespace antichain {
 namespace {
 
-// An operator of one input with its tensors; a second one may read its output.
+// Timed is an operator of one input with its tensors; a second one may read its output.
 struct Timed {
   Lowering lowering;
   std::unique_ptr<Kernel> kernel;

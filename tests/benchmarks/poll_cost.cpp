@@ -1,6 +1,6 @@
-// What it costs a step that ranks can be watched and stopped: telling the watchdog what is done, the
-// watchdog's thread, and the word about signals and checkpoints at the step's end; over a step of ResNet-20,
-// the fastest network there is.
+// This measures what it costs a step that ranks can be watched and stopped. The cost is that of telling the
+// watchdog what is done, of the watchdog's thread, and of the word about signals and checkpoints at the
+// step's end. It is relative to a step of ResNet-20, the fastest network there is.
 //
 //   poll_cost [--at-most PERCENT]
 #include <fmt/format.h>
@@ -66,7 +66,8 @@ Step resnet20_step() {
   };
   const auto schedule = [&](const Profile& profile, const Plan& plan, int microbatches) {
     const Schedule made = make_schedule(profile, plan, Policy::one_f_one_b, microbatches);
-    // An action is told when it begins; a wait begins and ends; the step's own begin and end.
+    // There is a beat where an action begins, where a wait begins and ends, and where the step begins and
+    // ends.
     for (const auto& actions : made.ranks) step.beats = std::max(step.beats, 3 * int64_t(actions.size()) + 8);
     return made;
   };

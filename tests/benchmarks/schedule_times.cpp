@@ -30,7 +30,7 @@
 namespace antichain {
 namespace {
 
-// One rank's part of the network under one schedule.
+// A Contender is one rank's part of the network under one schedule.
 class Contender {
  public:
   Contender(const std::string& name, const Graph& graph, const Profile& profile, Context& context,

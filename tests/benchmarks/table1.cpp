@@ -1,10 +1,10 @@
-// Partitioning time and quality on PipeDream's ten published profiles, 4 and 8 devices: the paper's Table 1
-// anew.
+// This measures time and quality of partitioning on PipeDream's ten published profiles, for 4 and 8 devices,
+// as Table 1 of the paper does.
 //
 //   ANTICHAIN_PIPEDREAM_PROFILES=folder build/tests/benchmarks/table1 [--benchmark_min_time=0.1 …]
 //
-// A time is that of one core reading the file and planning, from text to plan. What is known to us of the
-// paper's own method is the range over its table, 0.01 s to 4.12 s, so ratios are given against both ends.
+// A time is that of one core reading the file and planning, from text to plan. Of the paper's own method we
+// know only the range over its table, 0.01 s to 4.12 s, so ratios are given against both ends.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 

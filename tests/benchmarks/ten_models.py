@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Training speed and memory of networks beside PyTorch, on one pinned core.
+"""Compares training speed and memory of networks with PyTorch's, on one pinned core.
 
     tests/benchmarks/ten_models.py PROGRAM [--models resnet18 vgg16 …] [--rounds 3] [--bf16] [--data-dir D]
     [--blas DIR]
@@ -11,12 +11,12 @@ figure is that of `train --local 1`, data loading included. PyTorch runs the sam
 already lie in memory. A figure is the median of a process's steps without the first three, then the median of
 the rounds; memory is the largest resident set of a process, from start to end.
 
---bf16 adds both in bf16 with float32 weights: ours by --precision bf16, PyTorch's by torch.autocast, and what
-ours is to our float32 and to each of PyTorch's. Denormal numbers are computed as such on both sides. A torch
-that is linked to the reference BLAS, as Debian's may be, multiplies matrices fifty times slower than it
-could: AlexNet's three linear layers are four fifths of its time. --blas DIR lets it find a libblas.so.3 there
-(of libopenblas0-pthread: /usr/lib/x86_64-linux-gnu/openblas-pthread). Needs python3-torch and
-python3-torchvision.
+--bf16 adds both in bf16 with float32 weights: ours by --precision bf16, PyTorch's by torch.autocast. Ours is
+then also compared with our float32 and with both of PyTorch's. Denormal numbers are computed as such on both
+sides. A torch that is linked to the reference BLAS, as Debian's may be, multiplies matrices fifty times
+slower than it could: AlexNet's three linear layers are four fifths of its time. --blas DIR lets it find a
+libblas.so.3 there (of libopenblas0-pthread: /usr/lib/x86_64-linux-gnu/openblas-pthread). The script needs
+python3-torch and python3-torchvision.
 """
 import argparse, json, math, os, statistics, subprocess, sys, tempfile, time
 

@@ -1,7 +1,7 @@
 #!/bin/bash
-# How much of two cores does a pipeline of two ranks use? Measured against two independent one-rank runs at
+# How much of two cores does a pipeline of two ranks use? It is compared with two independent one-rank runs at
 # the same time, which have no bubble, no messages and no imbalance, but share the machine in the same way.
-# Beside it the step time that was predicted.
+# The predicted step time stands beside it.
 #
 #   tests/benchmarks/two_ranks.sh PROGRAM [train option …]
 #   tests/benchmarks/two_ranks.sh build/antichain --data-dir D

@@ -45,7 +45,7 @@ TEST(Augment, TheCropMovesTheWindowAndPadsWithBlack) {
 TEST(Augment, AMirrorContinuesTheImageWithoutRepeatingItsEdge) {
   expect_channel_0(apply({.down = 1, .right = -2, .reflects = true}),
                    {13, 12, 11, 12, 23, 22, 21, 22, 33, 32, 31, 32, 23, 22, 21, 22});
-  // Every move against torchvision's rule: numpy.pad(mode="reflect") of 0 1 2 3 by 3.
+  // Every move is compared with torchvision's rule: numpy.pad(mode="reflect") of 0 1 2 3 by 3.
   constexpr int padded[] = {3, 2, 1, 0, 1, 2, 3, 2, 1, 0};
   for (int at = -3; at < 7; ++at) EXPECT_EQ(source(at, 4, true), padded[at + 3]) << at;
 }

@@ -166,7 +166,7 @@ TEST_F(Images, AFolderOfThemIsADataSet) {
   ASSERT_EQ(skipped.damaged.size(), 1u);
   EXPECT_NE(skipped.damaged[0].find("i3.PNG"), std::string::npos);
   EXPECT_EQ(skipped.splits.train->size() + skipped.splits.test->size(), 9);
-  // Another size than the first one's.
+  // Its size differs from the first one's.
   fs::copy_file(file("turned6.jpg"), set / "b" / "i3.PNG", fs::copy_options::overwrite_existing);
   expect_error([&] { pack(open_image_folder(set.string(), {}).splits, file("no.h5")); },
                {"i3.PNG", "40 x 24", "--size"});

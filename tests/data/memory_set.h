@@ -1,5 +1,5 @@
-// A MemorySet has 32 x 32 images in memory for tests: image i is filled with the byte i % 251, its label is i
-// % 10.
+// A MemorySet has 32 x 32 images in memory for tests. Image i is filled with the byte i % 251, and its label
+// is i % 10.
 #pragma once
 
 #include <algorithm>

@@ -33,7 +33,7 @@ class Obtain : public ::testing::Test {
             .limit_s = 2,
             .synthetic = {.train_images = 12, .test_images = 4}};
   }
-  // A small archive in the official form, as a file:// address.
+  // Makes a small archive in the official form, and returns its file:// address.
   std::string archive(const std::string& inner = "cifar-10-batches-bin") const {
     const fs::path source = folder_.path() / "source" / inner;
     write_bytes(source / "data_batch_1.bin", records(6));

@@ -36,7 +36,7 @@ class FusingBackend : public test::StandInBackend {
   }
 };
 
-// Nodes by name: n… is a norm, a… an add, r… a ReLU, anything else a convolution.
+// A Network has nodes by name: n… is a norm, a… an add, r… a ReLU, anything else a convolution.
 class Network {
  public:
   Network() { graph_.add("x", std::make_shared<Input>(), {}); }

@@ -1,5 +1,5 @@
 // The values were recorded from PyTorch 1.13's schedulers (torch.optim.lr_scheduler) with a peak of 0.3 over
-// 100 steps. Both compute in double with a few roundings: equal to 1e-12 of the peak.
+// 100 steps. Both compute in double with a few roundings, so they are equal to 1e-12 of the peak.
 #include "framework/learning_rate.h"
 
 #include <gtest/gtest.h>

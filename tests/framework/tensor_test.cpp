@@ -32,7 +32,7 @@ Tensor counted(const Shape& shape) {
   return t;
 }
 
-// The formulas of oneDNN's format tags, written out once more.
+// These are the formulas of oneDNN's format tags, written out once more.
 TEST(Tensor, RelayoutPutsElementsWhereTheTagSays) {
   const Tensor plain = counted({2, 20, 2, 3});
   const Tensor blocked = Tensor::host({plain.shape(), DType::f32, Layout::nChw16c});

@@ -1,4 +1,4 @@
-// CIFAR-10's binary files: any bytes; what is opened has every image, and labels of its classes.
+// Any bytes may be CIFAR-10's binary files. What is opened has every image, and labels of its classes.
 #include <stdlib.h>
 
 #include <filesystem>

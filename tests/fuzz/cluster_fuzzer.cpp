@@ -1,4 +1,4 @@
-// cluster.json: any bytes.
+// Any bytes may be a cluster.json.
 #include "partition/profile/cluster.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,4 +1,4 @@
-// A cut file: any bytes.
+// Any bytes may be a cut file.
 #include "partition/plan/cut_file.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,4 +1,5 @@
-// What every fuzz target demands of its reader: whatever the bytes, it returns or throws an Error about them.
+// Every fuzz target demands the same of its reader: whatever the bytes are, it returns or throws an Error
+// about them.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// For readers that take a file's name: the input as a file in memory.
+// Readers that take a file's name get the input as a file in memory.
 #pragma once
 
 #include <sys/mman.h>

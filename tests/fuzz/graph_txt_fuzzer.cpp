@@ -1,4 +1,4 @@
-// PipeDream's graph.txt: any bytes; what it says survives as profile.json.
+// Any bytes may be PipeDream's graph.txt. What it says survives as profile.json.
 #include "partition/profile/pipedream_profile.h"
 #include "tests/fuzz/fuzz.h"
 

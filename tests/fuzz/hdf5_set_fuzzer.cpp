@@ -1,4 +1,4 @@
-// HDF5 data sets: any bytes; what is opened has every image and every label, within its classes.
+// Any bytes may be an HDF5 data set. What is opened has every image and every label, within its classes.
 #include "data/hdf5_set.h"
 #include "tests/fuzz/fuzz_file.h"
 

@@ -1,5 +1,5 @@
-// JPEG and PNG: any bytes; what is decoded has as many bytes as its size says. A megapixel at most: large
-// images are the library's to decode, and slow under sanitizers.
+// Any bytes may be a JPEG or PNG. What is decoded has as many bytes as its size says. It has a megapixel at
+// most: large images are the library's to decode, and slow under sanitizers.
 #include "data/image_file.h"
 #include "tests/fuzz/fuzz.h"
 

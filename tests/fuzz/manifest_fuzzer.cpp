@@ -1,4 +1,4 @@
-// A checkpoint's manifest: any bytes, and any text under a hash that fits it.
+// Any bytes may be a checkpoint's manifest, and so may any text under a hash that fits it.
 #include "framework/files/checkpoint.h"
 #include "framework/random.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,4 +1,4 @@
-// plan.json: any bytes, for a network of indices, for one of names, and for one that is not known.
+// Any bytes may be a plan.json, for a network of indices, for one of names, and for one that is not known.
 #include "partition/plan/plan.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,4 +1,4 @@
-// profile.json: any bytes.
+// Any bytes may be a profile.json.
 #include "partition/profile/profile.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Builds the fuzz targets, in the folder of the unit tests with sanitizers, and runs each for SECONDS (60),
-# one per core. Fails when any reader crashes, breaks its promise, takes a second or 256 MiB for one input
-# (HDF5: 4 GiB in all); the input is then in build-address-undefined/fuzz/<target>/.
+# one per core. It fails when a reader crashes, breaks its promise, or takes a second or 256 MiB for one input
+# (HDF5: 4 GiB in all). The input is then in build-address-undefined/fuzz/<target>/.
 #
 #   tests/fuzz/run.sh [SECONDS [target …]]
 set -euo pipefail

@@ -1,5 +1,5 @@
-// Safetensors: any bytes; and what is read has its tensors' shapes. What weights may have, a recording may,
-// too.
+// Any bytes may be a safetensors file. What is read has its tensors' shapes. What weights may have, a
+// recording may have, too.
 #include "framework/files/safetensors.h"
 #include "tests/fuzz/fuzz.h"
 

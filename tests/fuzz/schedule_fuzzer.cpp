@@ -1,4 +1,4 @@
-// A schedule's text: any bytes.
+// Any bytes may be a schedule's text.
 #include "pipeline/schedule/schedule.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""How exact are our logits, loss and gradients? PyTorch in float64 is right; PyTorch in float32 is the
-measure.
+"""Compares the errors of our logits, loss and gradients with those of PyTorch's float32.
+
+PyTorch's float64 counts as right.
 
     python3 tests/golden/compare_gradients.py PROGRAM [FORM/MODEL ...]
 
@@ -11,14 +12,15 @@ files. Per tensor the ratio is
 
     |ours - float64| / |PyTorch-float32 - float64|
 
-in the L2 norm, root mean squares over the batches, with no less below than rounding the right answer to
-float32 costs. It may be 2, and 4 where a convolution of the network uses Winograd: then the logits pass
-through it, and with them every gradient. Which do is a matter of shape and of the processor (winograd() here,
-layers/cpu/conv2d.cpp there).
+in the L2 norm, as root mean squares over the batches. The divisor is at least what rounding the right answer
+to float32 costs. The ratio may be 2, and 4 where a convolution of the network uses Winograd: then the logits
+pass through it, and with them every gradient. Which convolutions use it is a matter of shape and of the
+processor (winograd() here, layers/cpu/conv2d.cpp there).
 
-One line a network: the allowed ratio, that of logits and loss, the largest and the median over all gradients.
-Ends with 1 when one is above, 77 where PyTorch is missing. Without names: two that take seconds, and with
-ANTICHAIN_LARGE_TESTS=1 all of gradients.txt, which takes half an hour.
+The script prints one line a network: the allowed ratio, that of logits and loss, and the largest and the
+median over all gradients. It ends with 1 when one is above, and with 77 where PyTorch is missing. Without
+names it takes two networks that need seconds, and with ANTICHAIN_LARGE_TESTS=1 all of gradients.txt, which
+takes half an hour.
 """
 import argparse
 import os

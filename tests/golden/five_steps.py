@@ -3,14 +3,14 @@
 
     python3 tests/golden/five_steps.py [MODEL ...]               (Debian: python3-torch, python3-torchvision)
 
-The CIFAR forms of gradients.txt, and of each the first batch, at every step (Nesterov, momentum 0.9, weight
-decay 0.0005). A line has the rate and six losses: before each step, and after the last.
+It trains the CIFAR forms of gradients.txt, each on its first batch at every step (Nesterov, momentum 0.9,
+weight decay 0.0005). A line has the rate and six losses: before each step, and after the last.
 
 The rate is the largest of 0.1, 0.05, 0.02, 0.01 ... at which no loss is above the first and PyTorch's float32
 stays within 2.5e-4 of its float64: in each loss, and in the distance between the weights relative to how far
-they have moved. One run may be lucky, as weights that move pass kinks: so must three more whose first weights
-are off by up to four times float32's rounding, as Winograd may be. Ours is then held to 1e-3, four times
-that.
+they have moved. One run may be lucky, because weights that move pass kinks. So three more runs must stay as
+near, whose first weights are off by up to four times float32's rounding, as Winograd may be. Ours is then
+held to 1e-3, four times that.
 """
 import argparse
 import copy

@@ -4,16 +4,16 @@
     nice python3 tests/golden/gradients.py [--only FORM/MODEL ...]     (Debian: python3-torch,
                                                                        python3-torchvision)
 
-Per network the logits, the losses of the samples, and the gradient of every parameter; weights from
-networks.py, dropout off, label smoothing 0. A network's first line says how it is drawn:
+It has the logits of each network, the losses of the samples, and the gradient of every parameter. The weights
+are from networks.py, dropout is off, and label smoothing is 0. A network's first line says how it is drawn:
 
     network FORM MODEL SIDE SHIFT draws A+B A+B ...
 
 A draw is a batch of two images, "images A" and "images B" of networks.drawn, with labels 0 and 1. SHIFT is
-added to the biases of batch norm: of its outputs one in some thousand is negative then. The draws are chosen
-such that no input of an activation and no two values of a max pool's window are within a few times float32's
-error in their channel of a kink (kinks.py), so that errors are of rounding only. Then follow lines of a
-module and its parameters:
+added to the biases of batch norm, so that only one in some thousand of its outputs is negative. The draws are
+chosen such that no input of an activation and no two values of a max pool's window are within a few times
+float32's error in their channel of a kink (kinks.py), so that errors are of rounding only. Then follow lines
+of a module and its parameters:
 
     layer1.0.bn1 weight 3.1e-07 bias 2.2e-07
 

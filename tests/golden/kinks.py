@@ -1,5 +1,5 @@
-"""Where a network has no derivative: ReLU at 0, ReLU6 there and at 6, the hard swish and the hard sigmoid at
-±3, and max pooling where two values are largest.
+"""This module knows where a network has no derivative: ReLU at 0, ReLU6 there and at 6, the hard swish and
+the hard sigmoid at ±3, and max pooling where two values are largest.
 
 A number within rounding of such a kink falls on one side here and on the other there; whole tensors then
 differ by far more than rounding, in one PyTorch as in another. Comparing precisions needs inputs for which no

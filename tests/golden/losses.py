@@ -3,14 +3,14 @@
 
     python3 tests/golden/losses.py               (Debian: python3-torch, python3-torchvision)
 
-One micro-batch of two samples with labels 0 and 1, label smoothing 0.1, no dropout, weights from networks.py.
-A line:
+There is one micro-batch of two samples with labels 0 and 1. Label smoothing is 0.1, dropout is off, and the
+weights are from networks.py. A line has:
 
     form model pixels auxiliary weight   loss of sample 0   of sample 1   norm of the gradient over all
                                          parameters
 
-The losses are the classifier's, and the gradient is that of the mean loss, an auxiliary head's with its
-weight.
+The losses are the classifier's, and the gradient is that of the mean loss, to which an auxiliary head adds
+its own with its weight.
 """
 import pathlib
 

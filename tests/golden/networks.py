@@ -1,4 +1,4 @@
-"""Our models in PyTorch, in both forms, with weights that a test can draw again without Python."""
+"""This has our models in PyTorch, in both forms, with weights that a test can draw again without Python."""
 import math
 
 import numpy

@@ -1,4 +1,4 @@
-"""Safetensors files as {name: tensor}: the smallest reader and writer of what antichain exports and reads."""
+"""Reads and writes safetensors files as {name: tensor}, as far as antichain exports and reads them."""
 import json
 import pathlib
 import struct

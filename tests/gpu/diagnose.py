@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Which part is at fault where training on a GPU goes wrong: a small one is run as it is, and with one part
-at a time left out.
+"""Finds which part is at fault where training on a GPU goes wrong. A small training is run as it is, and with
+one part at a time left out.
 
     tests/gpu/diagnose.py PROGRAM [--mpirun MPIRUN] [--sanitizer COMPUTE_SANITIZER] [--limit SECONDS] [--all]
                           [--networks resnet20:bf16 …] [--tests TEST_GPU TEST_GPU_TRANSPORT --logs FOLDER]
@@ -14,7 +14,7 @@ at a time left out.
               out
   sanitizer   compute-sanitizer over a training of three steps
 
-The last lines say what follows. Exit code 0 where nothing is wrong, 77 where there is no device.
+The last lines say what follows. The exit code is 0 where nothing is wrong, and 77 where there is no device.
 """
 import argparse, os, sys, tempfile
 

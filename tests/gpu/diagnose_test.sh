@@ -1,6 +1,6 @@
 #!/bin/bash
-# tests/gpu/diagnose.py names the part that is at fault: with programs in which a known part is broken, and no
-# device.
+# Tests that tests/gpu/diagnose.py names the part that is at fault. The programs have a known part that is
+# broken, and no device is needed.
 #
 #   tests/gpu/diagnose_test.sh
 set -uo pipefail

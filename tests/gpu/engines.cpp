@@ -1,4 +1,4 @@
-// The engines that need a CUDA device. Without one every test is skipped, and says so.
+// These are the engines that need a CUDA device. Without one every test is skipped, and says so.
 #include "tests/layers/engines.h"
 
 #include "framework/error.h"

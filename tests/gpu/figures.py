@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints all figures that the parts of tests/gpu.sh have written as one JSON object: by part, and what the
+"""Prints one JSON object: all figures that the parts of tests/gpu.sh have written, by part, and what the
 machine is.
 
     tests/gpu/figures.py RESULTS

@@ -1,7 +1,7 @@
 #!/bin/bash
-# The program on a GPU: the same bits on 1, 2 and 4 ranks that share it, as threads, under every schedule, and
-# as processes, in float32 and bf16; those of two replicas whatever the cut; and that it learns in float32,
-# TF32 and bf16. Exit code 77 where there is no device.
+# Tests the program on a GPU. The bits are the same on 1, 2 and 4 ranks that share it, as threads, under every
+# schedule, and as processes, in float32 and bf16. Those of two replicas are the same whatever the cut. The
+# program learns in float32, TF32 and bf16. The exit code is 77 where there is no device.
 #
 #   tests/gpu/program.sh PROGRAM [MPIRUN]
 #   CIFAR10_DIR=D tests/gpu/program.sh build/antichain        learns CIFAR-10; without it training only runs,

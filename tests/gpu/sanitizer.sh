@@ -1,7 +1,8 @@
 #!/bin/bash
-# compute-sanitizer over some operators: all accesses of all kernels; then the shared memory and the barriers
-# of our own kernels, which loops of the host know nothing of; then batch norm with all fast ways. Exit code
-# 77 without it, 124 where a tool was stopped before its end and none found anything.
+# Runs compute-sanitizer over some operators. It checks all accesses of all kernels; then the shared memory
+# and the barriers of our own kernels, which loops of the host know nothing of; then batch norm with all fast
+# ways. The exit code is 77 without it, and 124 where one of its tools was stopped before its end and none
+# found anything.
 #
 #   tests/gpu/sanitizer.sh TEST_GPU [COMPUTE_SANITIZER]         MOST: seconds for all of it
 set -uo pipefail

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Tests in several processes at a time, each with a log of its own beside LOGS; the first error that breaks
-# the device takes one process with it, and who began and did not end is who crashed. The cores are shared out
-# among the processes' references.
+# Runs tests in several processes at a time, each with a log of its own beside LOGS. The first error that
+# breaks the device takes only one process with it, and the test that began and did not end is the one that
+# crashed. The cores are shared out among the processes' references.
 #
 #   LOGS=results/operators SHARDS=8 tests/gpu/sharded.sh TEST_PROGRAM FILTER
 set -uo pipefail

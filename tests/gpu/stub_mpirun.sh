@@ -1,3 +1,3 @@
 #!/bin/bash
-# mpirun -n N --oversubscribe --bind-to none PROGRAM …, with one process that says it is N.
+# Stands in for `mpirun -n N --oversubscribe --bind-to none PROGRAM …`, with one process that says it is N.
 STUB_PROCESSES="$2" exec "${@:6}"

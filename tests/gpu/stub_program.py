@@ -1,6 +1,5 @@
 #!/usr/bin/env -S python3 -I -S
-"""A program that trains like `antichain` as far as tests/gpu/diagnose.py asks, with a part that is at fault
-(STUB_FAULT)."""
+"""Trains like `antichain` as far as tests/gpu/diagnose.py asks, with a part that is at fault (STUB_FAULT)."""
 import json, os, random, sys
 
 words = sys.argv[1:]

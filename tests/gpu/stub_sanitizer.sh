@@ -1,5 +1,5 @@
 #!/bin/bash
-# compute-sanitizer --tool TOOL …, which finds something with memcheck.
+# Stands in for `compute-sanitizer --tool TOOL …`, and finds something with memcheck.
 [ "$2" = memcheck ] || exit 0
 echo "========= Invalid __global__ read of size 16 bytes"
 echo "========= ERROR SUMMARY: 1 error"

@@ -92,7 +92,7 @@ TEST(BatchNorm, ConstantChannelsHaveNoVariance) {
 constexpr cpu::After afters[] = {cpu::After::nothing, cpu::After::relu, cpu::After::relu6,
                                  cpu::After::hardswish, cpu::After::silu};
 
-// Everything that the loops compute, from one random plane set.
+// Returns everything that the loops compute from one random set of planes.
 template <class T>
 std::vector<double> everything(const cpu::BatchNormLoops<T>& loops, int block, int64_t pixels) {
   const cpu::Planes planes{.images = 5, .stride = 3 * pixels * block, .size = pixels * block, .block = block};

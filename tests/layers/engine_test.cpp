@@ -95,7 +95,7 @@ TEST(Engine, LoweringIsTheSameOnEveryCall) {
   EXPECT_EQ(lower(residual(32), cpu_engine()).hash(), lower(residual(32), cpu_engine()).hash());
 }
 
-// One node's forward on the calling thread, from fixed inputs.
+// Computes one node's forward on the calling thread, from fixed inputs.
 std::vector<float> forward(const Graph& lowered, NodeId id) {
   Context context(cpu_engine());
   cpu_engine().enter(context);

@@ -44,7 +44,7 @@ class UpdateAtOnce : public ::testing::TestWithParam<harness::Engine>, public ha
     if (sizes[i] == wide) return Tensor({{7, 13, 3, 3}}, flat.storage());
     return i % 2 == 0 ? flat : Tensor({{sizes[i], 1}}, flat.storage());
   }
-  // Three steps, so that what is kept from step to step counts.
+  // The test makes three steps, so that what is kept from step to step counts.
   void check(const std::shared_ptr<const Optimiser>& optimiser) const {
     register_cpu_backend();
     const Backend& cpu = backend("cpu");

@@ -28,7 +28,7 @@ const Backend& cpu() {
   return backend("cpu");
 }
 
-// For loops of the host.
+// Returns whether a model is large for loops of the host.
 bool large(const std::string& model) { return model != "squeezenet1_0"; }
 
 class Agreement : public ::testing::TestWithParam<GoldenErrors> {

@@ -1,5 +1,6 @@
 #!/bin/bash
-# What surrounds the program may be in a bad state: the same results, bit for bit, or one sentence.
+# What surrounds the program may be in a bad state. The results are then the same, bit for bit, or one
+# sentence says what is wrong.
 #
 #   environment.sh build/antichain
 #   stdin|stdout|stderr|warnings|full|gone|paused|locale|readonly|memory|settings|version|slurm|nan|doctor

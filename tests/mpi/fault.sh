@@ -1,7 +1,7 @@
 #!/bin/bash
-# One fault in a training run of the real program: how the job ends and what it says. No time that the
-# machine's load changes is part of a verdict: how soon a job ended is printed, and ctest's limit ends what
-# hangs.
+# Makes one fault in a training run of the real program, and checks how the job ends and what it says. No time
+# that the machine's load changes is part of a verdict: how soon a job ended is printed, and ctest's limit
+# ends what hangs.
 #
 #   fault.sh build/antichain
 #   hang|hang_local|hang_crowded|hang_replica|starved|stop|continue|suspend|exit|throw|

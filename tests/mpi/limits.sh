@@ -1,6 +1,6 @@
 #!/bin/bash
-# Limits that the system, a batch system or the user sets, and what surrounds a job as it begins and ends: one
-# sentence and a documented exit code, or the run goes on as promised.
+# Sets limits, as the system, a batch system or the user does, and changes what surrounds a job as it begins
+# and ends. The job must end with one sentence and a documented exit code, or go on as promised.
 #
 #   limits.sh build/antichain addresses|file_size|cpu_time|openmp|memory|schedule|begin|late_signal|orphan
 . "$(dirname "$0")/case_in_a_folder.sh"

@@ -1,7 +1,7 @@
-// The MPI transport keeps what every transport promises, and so do those over it for a device's tensors,
-// which is a stand-in: "staged" as argument, "peers" for copies into other ranks' memory, "mixed" for both,
-// by pairs. Started by mpirun; a broken promise ends the job with its sentence, a deadlock with the
-// watchdog's.
+// The MPI transport keeps what every transport promises. So do the transports over it for the tensors of a
+// device, which is a stand-in. The argument chooses one: "staged", "peers" for copies into other ranks'
+// memory, or "mixed" for both, by pairs. mpirun starts this program. A broken promise ends the job with its
+// sentence, a deadlock with the watchdog's.
 #include <cstdio>
 #include <exception>
 #include <memory>

@@ -12,7 +12,7 @@
 
 namespace antichain::test {
 
-// A compute node of `forward_ns` + `backward_ns` of work.
+// Adds a compute node of `forward_ns` + `backward_ns` of work.
 int add(Profile&, std::vector<int> inputs, int64_t forward_ns = 1000, int64_t backward_ns = 2000,
         int64_t bytes = 100);
 int add_input(Profile&);
@@ -20,22 +20,23 @@ int compute_nodes(const Profile&);  // how many are no inputs
 
 Profile chain(int nodes);
 Profile parallel_chains(int chains, int length);  // disconnected
-// A chain of residual blocks, each x -> a -> b -> (b + x).
+// Returns a chain of residual blocks, each x -> a -> b -> (b + x).
 Profile residual_blocks(int blocks);
 
-// Cells of five pairs of branches, each a short chain on one of the two cells before, joined at the end: as
-// in B. Zoph, V. Vasudevan, J. Shlens, Q. V. Le, "Learning Transferable Architectures for Scalable Image
-// Recognition", CVPR 2018. Far too many antichains to list.
+// Returns cells of five pairs of branches. Each branch is a short chain on one of the two cells before, and
+// they are joined at the end, as in B. Zoph, V. Vasudevan, J. Shlens, Q. V. Le, "Learning Transferable
+// Architectures for Scalable Image Recognition", CVPR 2018. They have far too many antichains to list.
 Profile nasnet_like(int cells, uint64_t seed);
 
-// 1 to `max_nodes` nodes with several sources and sinks, disconnected parts, input nodes here and there,
-// small weights (many ties, some zero), and a loss at the end now and then. The same on every platform.
+// Returns a network of 1 to `max_nodes` nodes with several sources and sinks, disconnected parts, input nodes
+// here and there, small weights (many ties, some zero), and a loss at the end now and then. It is the same on
+// every platform.
 Profile random_network(uint64_t seed, int max_nodes);
 
-// One nanosecond a byte, so that transfers and work are commensurable.
+// This link takes one nanosecond a byte, so that transfers and work are commensurable.
 inline constexpr Link byte_a_nanosecond = {.bytes_per_s = 1e9, .latency_s = 0};
 
-// The text of the Error that `f` throws; fails the test when it throws none.
+// Returns the text of the Error that `f` throws, and fails the test when it throws none.
 template <class F>
 std::string error_of(F f) {
   try {

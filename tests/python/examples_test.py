@@ -1,5 +1,5 @@
-"""examples/pytorch: each runs from an empty folder and leaves what it says. `plan.py` needs torchvision, and
-is run with a smaller network, so that it takes seconds on a CPU."""
+"""Runs the examples of examples/pytorch. Each runs from an empty folder and leaves what it says. `plan.py`
+needs torchvision, and is run with a smaller network, so that it takes seconds on a CPU."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""antichain.from_torch: what it writes is what PyTorch computes, and what it can't translate it refuses."""
+"""antichain.from_torch writes what PyTorch computes, and refuses what it can't translate."""
 
 import functools
 import json

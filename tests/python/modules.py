@@ -1,5 +1,5 @@
-"""Three models in plain PyTorch, written as users write them: functions, loops over lists of modules, and
-arithmetic with shapes."""
+"""This module has three models in plain PyTorch, written as users write them: functions, loops over lists of
+modules, and arithmetic with shapes."""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,5 @@
-"""Profiles, plans and simulations as objects. The program is $ANTICHAIN, and PyTorch is not needed."""
+"""These tests use profiles, plans and simulations as objects. The program is $ANTICHAIN, and PyTorch is not
+needed."""
 
 import os
 import pathlib

@@ -1,5 +1,5 @@
-"""ONNX files: what PyTorch exports gives the same logits here, and onnxruntime computes the same from what
-Antichain writes. tests/scripts/onnx_models.py does so with every model and opset."""
+"""These tests are about ONNX files: what PyTorch exports gives the same logits here, and onnxruntime computes
+the same from what Antichain writes. tests/scripts/onnx_models.py does so with every model and opset."""
 
 import os
 import pathlib

@@ -1,5 +1,5 @@
-"""Plans for other runtimes (plan --for), each read by that runtime itself where it is installed. PyTorch 2.6
-or later has torch.distributed.pipelining; deepspeed and megatron-core are packages of PyPI."""
+"""Plans for other runtimes (plan --for) are read by each runtime itself where it is installed. PyTorch 2.6 or
+later has torch.distributed.pipelining; deepspeed and megatron-core are packages of PyPI."""
 
 import copy
 import json

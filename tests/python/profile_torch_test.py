@@ -1,4 +1,5 @@
-"""antichain.profile_torch: what PyTorch measures of itself is a profile that the program plans for."""
+"""antichain.profile_torch makes a profile of what PyTorch measures of itself, and the program plans for
+it."""
 
 import io
 import pathlib

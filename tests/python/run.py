@@ -1,5 +1,5 @@
-"""Runs a module of tests here: `run.py from_torch_test torch numpy`. Ends with 77 where a package is absent
-that it needs. The tests are unittest's, so pytest runs them, too: `PYTHONPATH=app/python
+"""Runs a module of tests here: `run.py from_torch_test torch numpy`. It ends with 77 where a package that it
+needs is absent. The tests are unittest's, so pytest runs them, too: `PYTHONPATH=app/python
 ANTICHAIN=build/antichain pytest tests/python`."""
 
 import importlib.util

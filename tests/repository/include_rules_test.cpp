@@ -1,6 +1,6 @@
-// Reads the #include lines of the whole repository: who may include whom (CONTRIBUTING.md, "Boundaries"), and
-// which libraries only some folders see. So there are no cycles between folders. Also who writes to standard
-// error.
+// These tests read the #include lines of the whole repository. They say who may include whom
+// (CONTRIBUTING.md, "Boundaries"), and which libraries only some folders see. So there are no cycles between
+// folders. They also say who writes to standard error.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -65,7 +65,8 @@ const std::map<std::string, Rooms> rooms_of{
       {"experiment", {"cli", "options", "job", "report"}}}},
 };
 
-// "pipeline" and "schedule" of "pipeline/schedule/schedule.h"; no room for a file directly in a folder.
+// A Home is "pipeline" and "schedule" of "pipeline/schedule/schedule.h". A file directly in a folder has no
+// room.
 struct Home {
   std::string folder, room;
 };
@@ -106,7 +107,7 @@ std::vector<Include> all_includes() {
   return all;
 }
 
-// "" when the include is allowed, else why it isn't.
+// Returns "" when the include is allowed, otherwise why it isn't.
 std::string objection(const Include& include) {
   const std::string target_folder = include.target.substr(0, include.target.find('/'));
   if (may_include.contains(target_folder) && target_folder != include.folder() &&

@@ -20,7 +20,7 @@ namespace {
 // Returns the line without its comment.
 std::string code_of(const std::string& line) { return line.substr(0, line.find("//")); }
 
-// Whether a string of the code is the name, or has it as one of its words.
+// Returns whether a string of the code is the name, or has it as one of its words.
 enum class As { whole, word };
 
 // Returns the files below a folder whose strings say one of these names, but none whose path has `except`.

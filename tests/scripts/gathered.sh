@@ -1,6 +1,6 @@
 #!/bin/bash
-# Many short cases in one process: runs a GoogleTest program, and ends with 77 (for ctest: skipped) when every
-# case was skipped.
+# Runs many short cases in one process: the process is a GoogleTest program, and the script ends with 77 (for
+# ctest: skipped) when every case was skipped.
 #
 #   tests/scripts/gathered.sh PROGRAM [OPTION …]
 said="$("$@" 2>&1)"; code=$?

@@ -1,7 +1,7 @@
 #!/bin/bash
 # no_reference_code.sh PROGRAM: no convolution of the models is left to oneDNN's reference code, which is
-# dozens of times slower than what it generates for the processor. But gradients of images, which nobody asks
-# for: kernels exist for them, and never run.
+# dozens of times slower than what it generates for the processor. Gradients of images are an exception:
+# kernels exist for them, and never run, because nobody asks for them.
 set -uo pipefail
 program="$1" bad=0
 for form in cifar imagenet; do

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Exports classification models of torchvision to ONNX, imports them by `antichain export --graph`, and
-compares the logits with PyTorch's: those of the imported graph, carried out in float64, and where onnxruntime
-is installed those of the ONNX file that Antichain writes of it. Prints a table, and fails where an error is
-above 1e-5 of the largest logit.
+"""Exports classification models of torchvision to ONNX, imports them, and compares the logits with PyTorch's.
+
+`antichain export --graph` imports them. The logits compared are those of the imported graph, carried out in
+float64, and where onnxruntime is installed those of the ONNX file that Antichain writes of it. The script
+prints a table, and fails where an error is above 1e-5 of the largest logit.
 
   tests/scripts/onnx_models.py [--program build/antichain] [--opsets 11 13 17] [MODEL …]
 """

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Installs a build, moves the installation, builds examples/own_model and examples/own_operator against it,
-# and trains their networks on 2 ranks, threads and processes: bit by bit as on 1. Then every other command,
-# and every installed header.
+# and trains their networks on 2 ranks, as threads and as processes, with the bits of 1 rank. Then it tries
+# every other command and every installed header.
 #
 #   tests/scripts/own_model.sh build
 set -euo pipefail

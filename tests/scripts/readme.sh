@@ -1,7 +1,7 @@
 #!/bin/bash
 # Runs README's own commands, as they are typed, in a folder that has what a fresh clone has after ./run.sh:
 # build/antichain and docs/. Those that need the reader's data, mpirun or a cluster are left out; training
-# takes 2 steps. What README shows a simulation to print must be what it prints.
+# takes 2 steps. A simulation must print what README shows.
 #
 #   tests/scripts/readme.sh PROGRAM SOURCE
 set -euo pipefail

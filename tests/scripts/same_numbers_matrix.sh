@@ -1,14 +1,14 @@
 #!/bin/bash
-# Promise 1 as a matrix: every model, on 1, 2 and 4 stages, cut by every method, trains to the same bits.
-# Ranks are threads of one process; ResNet-20 runs as processes as well.
+# Tests promise 1 as a matrix: every model, on 1, 2 and 4 stages, cut by every method, trains to the same
+# bits. Ranks are threads of one process; ResNet-20 runs as processes as well.
 #
 #   tests/scripts/same_numbers_matrix.sh build/antichain                all models
 #   tests/scripts/same_numbers_matrix.sh build/antichain resnet50       some of them
 #
-# One profile per model serves all its plans. Two steps of 8 images in 4 micro-batches: every loss and the
-# final weights and statistics depend on everything that a step does. Prints a line per model: how many runs
-# were equal, and which methods have no plan (PipeDream's may refuse a network, hand-made cuts may not exist
-# for so many stages).
+# One profile per model serves all its plans. A run makes two steps of 8 images in 4 micro-batches. Every loss
+# and the final weights and statistics depend on everything that a step does. The script prints a line per
+# model: how many runs were equal, and which methods have no plan (PipeDream's may refuse a network, hand-made
+# cuts may not exist for so many stages).
 set -uo pipefail
 program=$1
 shift

@@ -1,8 +1,8 @@
 #!/bin/bash
-# 1, 2, 3 and 4 ranks that share this machine's GPU, as processes and as threads: tensors are copied within
-# it, then through host memory, and every loss and the final weights are those of one rank, bit by bit; those
-# of two replicas a stage are the same whatever the cut. Processes that the system keeps from each other's
-# device memory say so, and go through host memory both times.
+# Runs 1, 2, 3 and 4 ranks that share this machine's GPU, as processes and as threads. Tensors are copied
+# within it, then through host memory, and every loss and the final weights are those of one rank, bit by bit.
+# Those of two replicas a stage are the same whatever the cut. Processes that the system keeps from each
+# other's device memory say so, and go through host memory both times.
 #
 #   tests/scripts/same_numbers_on_gpu.sh build/antichain [MODEL…]
 #

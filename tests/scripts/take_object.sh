@@ -1,6 +1,7 @@
 #!/bin/bash
-# A compiler launcher: an object that $ANTICHAIN_ALIKE names is taken from the build in $ANTICHAIN_OBJECTS,
-# where it was compiled by the same command (tests/scripts/without_mpi.sh compares them); others are compiled.
+# This is a compiler launcher. An object that $ANTICHAIN_ALIKE names is taken from the build in
+# $ANTICHAIN_OBJECTS, where it was compiled by the same command (tests/scripts/without_mpi.sh compares them).
+# Others are compiled.
 object=""
 previous=""
 for word in "$@"; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tries every classification model of torchvision: antichain.from_torch writes it as a folder. With
 --program, `antichain check` compares those of up to 60 million parameters, and `antichain train` trains them
-two steps on 1, 2 and 4 stages and compares the bits. Writes a table; docs/torchvision.csv is one.
+two steps on 1, 2 and 4 stages and compares the bits. The script writes a table; docs/torchvision.csv is one.
 
   tests/scripts/torchvision_models.py [--program build/antichain] [--only check|bits]
     [--out docs/torchvision.csv] [MODEL …]

@@ -4,14 +4,14 @@
 #
 #   cluster.sh sbatch --wait -n 2 job.sh
 #
-# Root and Debian's slurm-wlm, munge and iproute2 are all it needs. The cluster lives in namespaces of its own
+# It needs only root and Debian's slurm-wlm, munge and iproute2. The cluster lives in namespaces of its own
 # (processes, files, host names, network), so it meets nothing of this machine's, several may run at once, and
 # however its first process ends, SIGKILL included, the kernel ends all others and drops the files, which are
 # in memory. A node is one more namespace: its own host name and its own /dev/shm, where Open MPI keeps what
 # the ranks of one node share.
 #
-# In the command's environment: SLURM_CONF, and CLUSTER, a folder that all nodes see. Exit code 77 and a
-# sentence: this machine can't do it.
+# The command's environment has SLURM_CONF, and CLUSTER, a folder that all nodes see. Where this machine can't
+# do it, the script ends with exit code 77 and a sentence.
 set -uo pipefail
 nodes=2 cores=2 gpus=2 network=10.77.0
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # shellcheck disable=SC2317 # functions that until_true calls
-# The batch scripts of slurm/ on an emulated cluster: what is submitted runs on both nodes, its results are
-# those of a run without Slurm, to the bit, and its exit codes reach Slurm.
+# Tests the batch scripts of slurm/ on an emulated cluster: what is submitted runs on both nodes, its results
+# are those of a run without Slurm, to the bit, and its exit codes reach Slurm.
 #
 #   cluster.sh jobs.sh build/antichain
 #   train_srun|train_mpirun|gpus_srun|gpus_bound_srun|gpus_mpirun|array|requeue_srun|requeue_mpirun|limit|

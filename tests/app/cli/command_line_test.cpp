@@ -21,7 +21,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// A command line with one command that records what it was given.
+// Given is a command line with one command that records what it was given.
 struct Given {
   int batch = 1;
   bool plain = false;
@@ -267,7 +267,7 @@ TEST(Checks, WritableIsFoundOutBeforeWriting) {
   expect_error([&] { check_writable({"/proc/x.json"}); }, {"/proc/x.json", "takes no files"});
 }
 
-// Mistakes that need neither a device nor data.
+// These mistakes need neither a device nor data.
 TEST(Commands, RefuseWhatTheyCantUse) {
   const auto run = [](const Words& words) {
     CLI::App app("a test", "antichain");

@@ -1,5 +1,5 @@
-// What files say, in every place that the program repeats it: nothing of it reaches a terminal that the
-// terminal would obey.
+// The program repeats in many places what files say. These tests put text into files that a terminal would
+// obey, and check that none of it reaches the terminal.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ class HostileText : public ::testing::Test {
   static void TearDownTestSuite() { delete folder_; }
 
   static std::string path(const std::string& name) { return folder_->str() + "/" + name; }
-  // FILE with the first `from` replaced, under another name.
+  // Writes the file under another name, with the first `from` replaced.
   static void edit(const std::string& file, const std::string& from, const std::string& to,
                    const std::string& name) {
     std::string text = read_file(path(file));

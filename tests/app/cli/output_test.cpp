@@ -1,5 +1,5 @@
-// What the program prints where: results on standard output for pipes, everything else beside them; help by
-// word or flag.
+// Results go to standard output, for pipes, and everything else goes to standard error. Help is printed for a
+// word or for a flag.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What is said on standard error, and the colours of both streams.
+// These tests are about what is said on standard error, and about the colours of both streams.
 #include "app/cli/sentences.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
-// The program on stand-ins of GPUs: the whole command line, the CUDA backend and the code of pipeline/cuda,
-// as processes or as threads. The environment says what the GPUs are like; at the end each process says on
-// stderr which of them it used.
+// This is the program on stand-ins of GPUs. It has the whole command line, the CUDA backend and the code of
+// pipeline/cuda, and its ranks are processes or threads. The environment says what the GPUs are like. At the
+// end each process says on stderr which of them it used.
 //
 //   FAKE_GPUS            how many each process sees [2]
 //   FAKE_GPU_MIB         memory of each

@@ -1,5 +1,5 @@
-// The program on stand-ins of GPUs (fake_gpus.cpp): each rank uses its own GPU and no other, whatever the
-// command.
+// These tests run the program on stand-ins of GPUs (fake_gpus.cpp). Each rank must use its own GPU and no
+// other, whatever the command is.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ class GpuRanks : public ::testing::Test {
         run_program(folder_.str(), "info --model resnet20 --batch 1 --device cuda --json p.json");
     ASSERT_EQ(run.code, 0) << run.err;
   }
-  // On processes of their own, which see the GPUs as `environment` says.
+  // Runs ranks as processes of their own, which see the GPUs as `environment` says.
   ProgramRun on_processes(int ranks, const std::string& environment, const std::string& words) const {
     return run_behind(
         folder_.str(),

@@ -1,5 +1,5 @@
-// Networks come from a folder: --graph in every command that builds a network gives what --model gives, and
-// antichain check agrees with PyTorch's recording or names the first node that differs.
+// Networks come from a folder. With --graph, every command that builds a network gives what it gives with
+// --model. `antichain check` agrees with PyTorch's recording, or names the first node that differs.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

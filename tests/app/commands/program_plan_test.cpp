@@ -1,4 +1,4 @@
-// Planning as a user meets it, on a network small enough to plan by hand:
+// These tests plan as a user does, on a network small enough to plan by hand:
 //
 //   node1 ─▶ node2 ─▶ node3 ─▶ node4 ─▶ node5 ─▶ node6      and node2 ─▶ node4
 //   (input)   3 ms      2        4        1        3         forward + backward
@@ -24,7 +24,7 @@ using ::testing::Not;
 
 constexpr int64_t mib = 1 << 20;
 
-// Lines in no order.
+// The lines have no order.
 constexpr const char* graph_txt =
     "node6 -- Linear(in_features=8, out_features=8, bias=True) -- forward_compute_time=1.000, "
     "backward_compute_time=2.000, activation_size=4096.000, parameter_size=4194304.000\n"
@@ -91,7 +91,7 @@ class PlanProgram : public ::testing::Test {
   static std::string printed_plan(const std::string& words) {
     return printed(by_hand("plan --profile small.txt " + words));
   }
-  // The row of a table that begins with `name`, its cells.
+  // Returns the cells of the table's row that begins with `name`.
   static std::vector<std::string> row(const std::string& text, const std::string& name) {
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) {

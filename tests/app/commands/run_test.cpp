@@ -1,6 +1,6 @@
-// The program as a library: a model that can't be added to the shipped ones is one sentence and an exit code.
-// (What works is tested on a program of its own: tests/scripts/own_model.sh. Here it would stay for the other
-// tests.)
+// These tests use the program as a library. A model that can't be added to the shipped ones is answered by
+// one sentence and an exit code. (tests/scripts/own_model.sh tests what works, on a program of its own. Here
+// a model that was added would stay for the other tests.)
 #include "app/run.h"
 
 #include <gtest/gtest.h>

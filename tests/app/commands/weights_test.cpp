@@ -1,5 +1,6 @@
-// Weight files as a user meets them: export, evaluate and gradients agree with each other, with the training
-// that makes no difference between a file and a seed, and with what Python reads.
+// These tests use weight files as a user does. The commands export, evaluate and gradients agree with each
+// other and with what Python reads, and training that starts from a file is the same as from the seed that
+// the file is made of.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -267,7 +268,7 @@ TEST_F(WeightsProgram, RefusesSpoiltBatches) {
   expect_refused("gradients --model resnet20 --weights w.h5 --images w.h5", 3, "'images'");
 }
 
-// A Python that has the module, or "".
+// Returns a Python that has the module, or "".
 std::string python_with(const std::string& module) {
   const char* given = std::getenv("ANTICHAIN_PYTHON");
   for (const std::string& python :

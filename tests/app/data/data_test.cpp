@@ -1,4 +1,4 @@
-// antichain data, and training on what it packs.
+// These tests run antichain data, and train on what it packs.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -1,5 +1,5 @@
-// What the doctor makes of facts: the right finding for each, with advice where something can be done, and
-// none where not.
+// The doctor makes the right finding for each fact. It gives advice where something can be done, and none
+// elsewhere.
 #include "app/doctor/doctor.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t GiB = int64_t(1) << 30;
 
-// Two hosts of two ranks, all well.
+// This job has two hosts of two ranks, and all is well.
 JobFacts healthy() {
   JobFacts job{.link = {.bytes_per_s = 5e9, .latency_s = 2e-6},
                .clock_offset_s = {0, 1e-6, 2e-4, -1e-4},

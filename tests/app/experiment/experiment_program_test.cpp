@@ -1,4 +1,4 @@
-// Rehearsals and experiments as a user meets them, on networks of a few nodes.
+// These tests run rehearsals and experiments as a user does, on networks of a few nodes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -312,7 +312,7 @@ TEST_F(ExperimentProgram, AKilledRankCostsOneCell) {
   EXPECT_EQ(cells_in(path("study/cells")), 8);
 }
 
-// What the published profiles must give, with 32 micro-batches and free links.
+// These are the figures that the published profiles must give, with 32 micro-batches and free links.
 TEST_F(ExperimentProgram, StraightPipelinesOfThePublishedProfiles) {
   if (published_.empty())
     GTEST_SKIP() << "set ANTICHAIN_PIPEDREAM_PROFILES to a folder with resnet101.txt and so on";

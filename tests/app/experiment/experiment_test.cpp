@@ -1,6 +1,6 @@
-// The parts of an experiment: cells as files, lists on the command line, profiles of a folder, a results
-// folder that refuses what does not belong to it, reports in both forms, and child processes that end in
-// every way.
+// These tests are about the parts of an experiment: cells as files, lists on the command line, profiles of a
+// folder, a results folder that refuses what does not belong to it, reports in both forms, and child
+// processes that end in every way.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What a job's log says of GPUs: how many each rank sees, and what of it costs time.
+// A job's log says how many GPUs each rank sees, and warns of what costs time.
 #include "app/job/job_gpus.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What planning was told, put together: which of several sources counts, and what contradicts.
+// Planning is told what to do by several sources. These tests say which of them counts, and what contradicts.
 #include "app/obtain/plan_task.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Kept profiles: found for the same subject only, and of no harm where they are damaged.
+// Kept profiles are found for the same subject only, and do no harm where they are damaged.
 #include "app/obtain/profile_cache.h"
 
 #include <gmock/gmock.h>
@@ -88,7 +88,7 @@ TEST_F(Caches, FindNothingForAnotherSubject) {
   }
 }
 
-// A file that was copied over another one's place, one that was cut short, and a folder.
+// Such are a file that was copied to another one's place, one that was cut short, and a folder.
 TEST_F(Caches, UseNoFileThatIsOfNoUse) {
   const ProfileCache cache(path("cache"));
   ProfileSubject other = subject;

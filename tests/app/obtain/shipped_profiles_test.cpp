@@ -1,5 +1,5 @@
-// The profiles that are shipped to try planning with: those of the present networks, one of each model of the
-// publication.
+// These tests read the profiles that are shipped for trying out the planning. They are of the present
+// networks, and there is one of each model of the publication.
 #include <gtest/gtest.h>
 
 #include "app/experiment/experiment_networks.h"

@@ -1,4 +1,5 @@
-// antichain compare as a user meets it: runs that are equal, runs that are not, profiles and plans.
+// These tests run antichain compare as a user does: on runs that are equal, on runs that are not, on
+// profiles, and on plans.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +21,7 @@ class CompareProgram : public ::testing::Test {
   std::string path(const std::string& name) const { return folder_.str() + "/" + name; }
   ProgramRun run(const std::string& words) const { return run_program(folder_.str(), words); }
 
-  // What train --results leaves, of two steps.
+  // Writes what train --results leaves of two steps.
   void write_run(const std::string& name, const std::string& settings, double second_loss,
                  const std::string& state) const {
     std::filesystem::create_directory(path(name));

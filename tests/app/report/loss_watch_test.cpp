@@ -1,4 +1,5 @@
-// Recorded losses of runs on CIFAR-10: those that learn are left alone, however slowly they begin.
+// These tests replay recorded losses of runs on CIFAR-10. Those that learn are left alone, however slowly
+// they begin.
 #include "app/report/loss_watch.h"
 
 #include <gmock/gmock.h>

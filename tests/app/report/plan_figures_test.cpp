@@ -1,4 +1,4 @@
-// Figures of plans, against sums done by hand.
+// Figures of plans are compared with sums done by hand.
 #include "app/report/plan_figures.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The end of a job's log: the table of times, and what to cite.
+// The end of a job's log has the table of times, and says what to cite.
 #include "app/report/time_report.h"
 
 #include <gmock/gmock.h>

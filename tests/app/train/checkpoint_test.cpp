@@ -1,4 +1,4 @@
-// Checkpoints as a user meets them: the program is started, stopped, started again.
+// These tests use checkpoints as a user does: they start the program, stop it, and start it again.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ using ::testing::Not;
 constexpr const char* train_small =
     "train --model resnet20 --batch 16 --microbatches 4 --data-dir data --profile p.json --lr 0.05 ";
 
-// Without what a clock decides.
+// Returns the metrics without what a clock decides.
 std::vector<std::string> metrics(const std::string& file) {
   std::vector<std::string> lines;
   std::istringstream in(read_file(file));
@@ -40,8 +40,8 @@ std::vector<std::string> metrics(const std::string& file) {
   return lines;
 }
 
-// A folder with data, a profile, the metrics of two epochs (six steps) and their checkpoints of steps 2, 4
-// and 6.
+// The tests have a folder with data, a profile, the metrics of two epochs (six steps) and their checkpoints
+// of steps 2, 4 and 6.
 class Checkpoints : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -91,7 +91,7 @@ TemporaryFolder* Checkpoints::folder_ = nullptr;
 TEST_F(Checkpoints, GoOnWithoutAGapOnOtherStages) {
   for (const char* place : {"--local 1", "--local 3"}) {
     fs::remove_all(path(step(6)));
-    // Torn by the end of the first run.
+    // The end of the first run tore this line.
     write_file(path("metrics"), read_file(path("whole")) + "{\"step\": 7, \"los");
     const ProgramRun rest =
         resume(std::string("--metrics metrics --checkpoint now --keep 9 --resume auto ") + place);

@@ -1,4 +1,5 @@
-// What train does where the command line is silent, and that what it says has the last word.
+// These tests say what train does where the command line is silent. What the command line says has the last
+// word.
 #include "app/train/follow_recipe.h"
 
 #include <gmock/gmock.h>

@@ -1,6 +1,6 @@
-// What a run keeps, and that it is no success where something was not kept: weights and settings of
-// --results, checkpoints on full disks, on disks that the hosts do not share, damaged ones, and numbers that
-// are none.
+// These tests say what a run keeps, and that it is no success where something was not kept. They are about
+// weights and settings of --results, about checkpoints on full disks and on disks that the hosts do not
+// share, about damaged checkpoints, and about numbers that are none.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ class Keeping : public ::testing::Test {
   std::string path(const std::string& name) const { return folder_.str() + "/" + name; }
   ProgramRun run(const std::string& words) const { return run_program(folder_.str(), words); }
   Json json(const std::string& name) const { return Json::parse(read_file(path(name))); }
-  // Where a test may change what is mounted, in a name space of its own.
+  // Returns whether a test may change what is mounted, in a name space of its own.
   static bool may_mount() { return std::system("unshare -m mount -t tmpfs none /mnt >/dev/null 2>&1") == 0; }
   TemporaryFolder folder_;
 };
@@ -80,7 +80,7 @@ TEST_F(Keeping, ResultsHoldWeightsSettingsAndLog) {
                                                 summary["final_loss"].get<double>(),
                                                 100 * summary["final_accuracy"].get<double>())));
   EXPECT_EQ(without_warnings(read_file(path("r/log.txt"))), result.out);
-  // The same again.
+  // This makes the same run again.
   ASSERT_EQ(run("train --config r/config.toml --results again").code, 0);
   EXPECT_EQ(json("again/summary.json")["state"], summary["state"]);
 }

@@ -1,5 +1,5 @@
-// What explains a training run: its results folder, and its log's beginning and end. And that the weights of
-// its checkpoint are taken where a weight file is.
+// A results folder explains a training run, and so do the beginning and the end of its log. The weights of
+// its checkpoint are taken wherever a weight file is.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

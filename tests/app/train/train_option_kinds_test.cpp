@@ -1,4 +1,4 @@
-// What each option of train changes: an option that is new must say so here as well.
+// These tests say what each option of train changes. An option that is new must say so here as well.
 #include "app/train/train_option_kinds.h"
 
 #include <gtest/gtest.h>

@@ -83,7 +83,7 @@ TEST_F(BoundedFile, APipeIsNotWaitedForForEver) {
   ::close(writer);
 }
 
-// In a process of its own, whose address space is limited.
+// The test has a process of its own, whose address space is limited.
 TEST_F(BoundedFile, LackOfMemoryIsSaid) {
 #if defined(__SANITIZE_ADDRESS__)  // GCC
   GTEST_SKIP() << "AddressSanitizer needs the address space";

@@ -1,4 +1,5 @@
-"""Gradients of one batch, node by node beside the CPU's: the last node that is wrong is where it begins."""
+"""Compares the gradients of one batch with the CPU's, node by node: the last node that is wrong is where it
+begins."""
 import json, os
 
 from diagnosis.runs import last_line, row

@@ -1,4 +1,4 @@
-"""Commands within a time, what they say, and rows of a table."""
+"""Runs commands within a time, returns what they say, and prints rows of a table."""
 import os, signal, subprocess, time
 
 

@@ -1,4 +1,4 @@
-"""compute-sanitizer over a training of three steps."""
+"""Runs compute-sanitizer over a training of three steps."""
 import re
 
 from diagnosis.runs import last_line

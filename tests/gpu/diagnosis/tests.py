@@ -1,5 +1,5 @@
-"""Tests that logs name as failed, each in a process of its own: an error that breaks the device fails all
-behind it."""
+"""Runs the tests that logs name as failed, each in a process of its own, because an error that breaks the
+device fails all tests behind it."""
 import glob, os, re
 
 from diagnosis.runs import last_line, row

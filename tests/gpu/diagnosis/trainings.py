@@ -1,5 +1,5 @@
-"""A small training in every variant: losses beside the CPU's, weights by their bits, and what follows of
-both."""
+"""Runs a small training in every variant, compares its losses with the CPU's and its weights by their bits,
+and says what follows from both."""
 import json, os, re
 
 from diagnosis.engines import engines

@@ -1,4 +1,4 @@
-"""The ways in which a small training is run, and what each of them leaves out."""
+"""Lists the ways in which a small training is run, and what each of them leaves out."""
 
 # Batch norm with add; dropout and linear layers; bias behind convolutions and concatenation. In the order in
 # which they tell something new.

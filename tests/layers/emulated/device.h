@@ -27,7 +27,7 @@ inline dim3 thread_index = 0, block_index = 0, block_size = 1, grid_size = 1;
 
 // Waits until all threads of the block are there. It ends the process when some have ended without coming.
 void barrier();
-// The same; returns whether any thread came with a number other than 0.
+// Does the same, and returns whether any thread came with a number other than 0.
 int barrier_or(int number);
 // Notes that the current thread has waited for earlier kernels (framework/cuda/launch.h).
 void thread_waits();

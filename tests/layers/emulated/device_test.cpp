@@ -13,7 +13,7 @@ namespace {
 
 constexpr unsigned many = 64;
 
-// The sum of 0 to 63, by pairs, in each of three blocks.
+// Computes the sum of 0 to 63, by pairs, in each of three blocks.
 template <bool waits>
 void add_up(int* sums) {
   __shared__ int values[many];

@@ -34,7 +34,8 @@ class Taps {
   }
 
   Matrix& matrix() { return taps_; }
-  // Where group `group` of image `image` begins in x and in y, and its filters in `weight`.
+  // These return where group `group` of image `image` begins in x and in y, and where its filters begin in
+  // `weight`.
   int64_t x_start(int64_t image, int64_t group) const {
     return (image * x_[1] + group * x_[1] / o_.groups) * x_[2] * x_[3];
   }
@@ -48,7 +49,7 @@ class Taps {
  private:
   int64_t filters() const { return y_[1] / o_.groups; }
 
-  // f(tap, pixel within the group's channels of x)
+  // Calls f(tap, pixel within the group's channels of x).
   template <class F>
   void for_each(F&& f) {
     const int64_t kernel = o_.kernel.h * o_.kernel.w;

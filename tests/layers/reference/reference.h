@@ -42,7 +42,7 @@ KernelEntry mean();
 KernelEntry permute();
 KernelEntry slice();
 
-// An entry whose kernels are two functions; they may read everything, inputs and output.
+// The kernels of an entry are two functions. They may read everything, inputs and output.
 using ForwardFunction = void (*)(const Op&, const Forward&);
 using BackwardFunction = void (*)(const Op&, const Backward&);
 KernelEntry entry_of(ForwardFunction, BackwardFunction);

@@ -21,7 +21,7 @@ class PlanJson : public ::testing::Test {
     plan = plan_antichain(profile, {.stages = 3, .cluster = one_link(byte_a_nanosecond)});
     text = to_json(plan, profile);
   }
-  // What reading says once `edit` has changed the file.
+  // Returns what reading says once `edit` has changed the file.
   std::string refused(const std::function<void(json&)>& edit) {
     json file = json::parse(text);
     edit(file);

@@ -29,7 +29,8 @@ class BruteForce {
     for (Mask set : sets_) measure(set, link);
   }
 
-  // The smallest bottleneck of all S-stage plans; of the plans that reach it, the fewest bytes and squares.
+  // Returns the smallest bottleneck of all S-stage plans, and the fewest bytes and squares of the plans that
+  // reach it.
   std::tuple<int64_t, int64_t, int64_t> best(int stages) const {
     int64_t bottleneck = minimum(stages, [](int64_t so_far, int64_t stage, int64_t boundary, int64_t) {
       return std::max({so_far, stage, boundary});

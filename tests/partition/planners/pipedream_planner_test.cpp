@@ -17,8 +17,8 @@ namespace {
 
 using namespace test;
 
-// A down-set of at most 10 nodes as bits. In the order of the published code's states: smaller ones first
-// will do, as only what is inside what matters to its minimum.
+// Returns the down-sets of at most 10 nodes, as bits, the smaller ones first. This serves as the order of the
+// published code's states, because only the sets inside a set matter to its minimum.
 std::vector<unsigned> down_sets(const Profile& profile, const std::vector<int>& nodes) {
   std::vector<unsigned> sets;
   for (unsigned set = 1; set < (1u << nodes.size()); ++set) {
@@ -34,8 +34,8 @@ std::vector<unsigned> down_sets(const Profile& profile, const std::vector<int>& 
   return sets;
 }
 
-// compute_partitioning of optimizer_graph_hierarchical.py for its row i = 0, index by index (m counts from
-// 0): seconds of the slowest stage, nothing where there is no way.
+// Computes what compute_partitioning of optimizer_graph_hierarchical.py does for its row i = 0, index by
+// index (m counts from 0). It returns the seconds of the slowest stage, or nothing where there is no way.
 std::optional<double> published(const Profile& profile, int num_machines, bool straight, bool fewer,
                                 double bandwidth) {
   std::vector<int> nodes;

@@ -23,7 +23,7 @@ AntichainDag lattice(const Profile& profile) {
   return *AntichainDag::build(graph, cover, no_limit);
 }
 
-// All down-sets by trying every set of nodes: the definition itself.
+// Returns all down-sets by trying every set of nodes, which is the definition itself.
 std::set<std::vector<int>> down_sets_by_definition(const Profile& profile) {
   std::set<std::vector<int>> all;
   int nodes = int(profile.nodes.size());

@@ -30,7 +30,7 @@ AntichainDag dag_of(const Profile& profile) {
   return *AntichainDag::build(std::move(graph), std::move(cover), 1000);
 }
 
-// What Graphviz says about it; empty when it is content or not installed.
+// Returns what Graphviz says about the picture, or nothing when it is content or not installed.
 std::string complaint(const std::string& dot) {
   if (std::system("command -v dot >/dev/null 2>&1") != 0) return "";
   const std::string path =

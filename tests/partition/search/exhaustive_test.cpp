@@ -33,7 +33,7 @@ class Exhaustive {
     }
   }
 
-  // The smallest bottleneck of any plan that fits; `no_plan` when none does.
+  // Returns the smallest bottleneck of any plan that fits, or `no_plan` when none does.
   int64_t best() {
     int64_t best = no_plan;
     for (int devices = options_.at_most ? 1 : wanted(); devices <= wanted(); ++devices) {
@@ -43,7 +43,7 @@ class Exhaustive {
     }
     return best;
   }
-  // The smallest memory per device with which something fits.
+  // Returns the smallest memory per device with which something fits.
   int64_t least_memory() {
     int64_t best = no_plan;
     memory_ = true;
@@ -89,7 +89,7 @@ class Exhaustive {
       for (Mask crew = all_devices_ & ~used; crew; crew = (crew - 1) & all_devices_ & ~used) {
         const int r = __builtin_popcount(crew);
         if (!may_have(stage, r) || taken + r > devices_) continue;
-        // Equal devices: the first that are free.
+        // Devices are equal, so the first that are free are taken.
         if (options_.cluster.devices.empty() && crew != (((Mask(1) << (taken + r)) - 1) & ~used)) continue;
         int64_t cost = stage_cost(set & ~done, crew, devices_ - taken);
         if (done != 0 && cost != no_plan && !memory_) cost = std::max(cost, boundary_cost(done, last | crew));
@@ -170,7 +170,8 @@ struct Counts {
   int plans = 0, refused = 0, proved = 0;
 };
 
-// Equal bottlenecks, equal feasibility, a valid plan that fits, and the smallest memory in the refusal.
+// Expects equal bottlenecks, equal feasibility, a valid plan that fits, and the smallest memory in the
+// refusal.
 void compare(const Profile& profile, const PlanOptions& options, Counts& counts) {
   Exhaustive exhaustive(profile, options);
   const int64_t best = exhaustive.best();

@@ -109,7 +109,8 @@ using namespace antichain::test::fake_cuda;
 
 namespace {
 
-// The event that was recorded, whoever asks. What breaks the rules of events between processes is noted.
+// Returns the event that was recorded, whoever asks. What breaks the rules of events between processes is
+// noted.
 CUevent_st& original(cudaEvent_t event) {
   using namespace antichain::test::fake_cuda;
   CUevent_st& it = event->opened_from ? *event->opened_from : *event;
@@ -135,7 +136,7 @@ cudaStream_t stream_named(cudaStream_t name) {
   return own.stream;
 }
 
-// The streams in which a thread records. Its end must find none.
+// OpenRecordings has the streams in which a thread records. Its end must find none.
 struct OpenRecordings {
   std::set<cudaStream_t> streams;
   ~OpenRecordings() {

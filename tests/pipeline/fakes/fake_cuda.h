@@ -42,8 +42,8 @@ int graph_launches();
 void allocates();                          // says the test's own allocator
 void spoil_recordings(std::set<int> nth);  // those from now on, 1 being the next: they end with an error
 
-// Since the last reset. Of one rank, such as "send 4096 to 1", or "send 4096 to 1, recv 8 from 1" of a group;
-// where a group is of two communicators, each one's by itself.
+// Returns the calls of one rank since the last reset, such as "send 4096 to 1", or "send 4096 to 1, recv 8
+// from 1" of a group; where a group is of two communicators, each one's by itself.
 std::vector<std::string> nccl_calls(int rank);
 int nccl_groups(int rank);
 void forget_nccl_calls(int rank);

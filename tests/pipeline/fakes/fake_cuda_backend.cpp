@@ -13,10 +13,10 @@
 
 namespace antichain {
 
-// The passes of framework/cuda, as loops that go into a stream.
+// These are the passes of framework/cuda, as loops that go into a stream.
 namespace cuda {
 
-// framework/cuda/adamw.cu, ema.cu and sgd.cu, compiled for the host.
+// These are framework/cuda/adamw.cu, ema.cu and sgd.cu, compiled for the host.
 void adamw_now(Stream, const Optimiser&, const Rate&, const Part*, int64_t);
 void ema_now(Stream, const Optimiser&, const Rate&, const Part*, int64_t);
 void sgd_now(Stream, const Optimiser&, const Rate&, const Part*, int64_t);

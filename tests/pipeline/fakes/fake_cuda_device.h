@@ -219,7 +219,7 @@ class Device {
     }
   }
 
-  // One piece of work of a stream, any one.
+  // Does one piece of work of a stream, any one.
   bool step() {
     std::unique_lock lock(mutex);
     std::vector<CUstream_st*> able;

@@ -17,7 +17,7 @@ struct CUstream_st;
 
 namespace antichain::cuda {
 struct Piece;
-// framework/cuda/look.cu and data/cuda/make_images.cu, compiled for the host.
+// These are framework/cuda/look.cu and data/cuda/make_images.cu, compiled for the host.
 void look_now(CUstream_st*, const Piece*, int64_t, int32_t*);
 void make_images_now(CUstream_st*, const Tensor& raw, const Tensor& table, const Tensor& images);
 }  // namespace antichain::cuda

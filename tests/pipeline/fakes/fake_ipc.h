@@ -20,7 +20,7 @@ struct IpcRules {
   bool forgets_waits = false;    // for other ranks' events, in streams that do not compute
 };
 void ipc(IpcRules);  // for all threads
-// As cudaMalloc's. Zeros.
+// Returns memory as cudaMalloc does. It holds zeros.
 std::shared_ptr<std::byte> device_memory(int64_t bytes);
 int opened();                             // by all processes, now
 std::vector<std::string> broken_rules();  // since the last call

@@ -46,7 +46,7 @@ class StreamsThatWait : public ::testing::Test {
 
   TrainingCase small{.model = "resnet20", .steps = 3};
 
-  // By each way: the bits of the CPU on 3 ranks.
+  // Expects the bits of the CPU on 3 ranks, by each way.
   void expect_steps_end(StreamRules rules, bool threads = false) {
     const TrainingRun cpu = train(small, 1);
     for (const bool nccl : {true, false}) {
@@ -86,7 +86,7 @@ cudaStream_t recording_stream() {
   return stream;
 }
 
-// The stand-in itself: what CUDA would refuse, or would make every stream wait for, it notes.
+// The stand-in itself notes what CUDA would refuse, or would make every stream wait for.
 TEST(StreamsOfTheStandIn, NoteTheLegacyStreamWhileOneRecords) {
   fake_cuda::reset(1);
   const cudaStream_t stream = recording_stream();
@@ -116,8 +116,8 @@ TEST(StreamsOfTheStandIn, NoteARecordingThatIsLeftOpen) {
   fake_cuda::reset(1);
 }
 
-// Why threads never go by NCCL: a rank's call waits for a device that waits for what this rank has yet to
-// send.
+// This is why threads never go by NCCL: a rank's call waits for a device that waits for what this rank has
+// yet to send.
 TEST(StreamsThatWaitDeathTest, ThreadsOverNcclWaitForEachOther) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto job = [] {

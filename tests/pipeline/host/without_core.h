@@ -28,7 +28,7 @@ inline void come_last() {
   ASSERT_EQ(::sched_setscheduler(0, SCHED_IDLE, &none), 0);
 }
 
-// Two threads that want that core all the time, and one of them gets it; while this lives.
+// While this lives, two threads want that core all the time, and one of them gets it.
 class StarvedThread {
  public:
   StarvedThread() : first_([this] { share_a_core(), turn(); }), last_([this] { come_last(), turn(); }) {}

@@ -96,7 +96,7 @@ struct Heard {
   double seconds;
 };
 
-// One step with a clock, after one that warmed up.
+// Runs one step with a clock, after one that warmed up.
 std::vector<Heard> clocked_step(const Graph& graph, int microbatches) {
   const FakeGpu& gpu = FakeGpu::the();
   Context context(gpu);
@@ -125,9 +125,9 @@ std::string work_of(const Graph& graph, const Heard& h) {
                                                   : " weight");
 }
 
-// Kernels of a tenth of the table's time, each of which the host needs longer to start: without a gap, and
-// without the time of the stamps. What comes second of a node is a fold, or a copy of losses, or more
-// parameters.
+// These kernels take a tenth of the table's time, and the host needs longer than that to start each. They are
+// timed without a gap, and without the time of the stamps. What comes second of a node is a fold, or a copy
+// of losses, or more parameters.
 bool hears_the_kernels(double host_s) {
   FakeGpu& gpu = FakeGpu::the();
   fake_cuda::reset(1);
@@ -150,7 +150,7 @@ bool hears_the_kernels(double host_s) {
       folds += int(h.seconds > 1e-6);
       takes_s = h.seconds > 1e-6 ? of_table_s("add") / 10 : 0;
     }
-    // A stamp is float32 milliseconds since the step's begin: 12 ns after 200 ms, and ns are what the
+    // A stamp is float32 milliseconds since the step's beginning: 12 ns after 200 ms, and ns are what the
     // stand-in counts.
     right = right && std::abs(h.seconds - takes_s) < 1e-7;
   }
@@ -193,8 +193,8 @@ TEST_F(DeviceProfile, AHeldDeviceWaitsForTheHostForAWhile) {
   EXPECT_TRUE(in_one_of_20(waits));
 }
 
-// With the table's own times, which leave the stand-in time enough to really compute: nodes have their share
-// in actions that ran as in training, from graphs. Only the host's part of a step depends on what else this
+// The table's own times leave the stand-in time enough to really compute. So nodes have their share in
+// actions that ran as in training, from graphs. Only the host's part of a step depends on what else this
 // machine does.
 TEST_F(DeviceProfile, NodesAddUpToTheActionsThatRan) {
   FakeGpu& gpu = FakeGpu::the();

@@ -53,7 +53,7 @@ int work_nodes(const Profile& profile) {
                            [](const ProfileNode& node) { return node.role != Role::input; }));
 }
 
-// The shortest step over all ways to cut into so many stages; and how many ways there are.
+// Returns the shortest step over all ways to cut into so many stages, and how many ways there are.
 struct Exhaustive {
   double step_s = std::numeric_limits<double>::infinity();
   int64_t plans = 0;

@@ -60,7 +60,7 @@ inline Plan plan_of(const Profile& profile, std::vector<std::vector<int>> stages
   return plan;
 }
 
-// The plan with so many ranks in each stage, numbered by stage, or as `ranks` says.
+// Returns the plan with so many ranks in each stage, numbered by stage, or as `ranks` says.
 inline Plan replicated(Plan plan, const std::vector<int>& replicas, const std::vector<int>& ranks = {}) {
   int next = 0;
   for (size_t s = 0; s < plan.stages.size(); ++s) {
@@ -71,7 +71,7 @@ inline Plan replicated(Plan plan, const std::vector<int>& replicas, const std::v
   return plan;
 }
 
-// 1 to `most` replicas a stage, ranks in any order.
+// Returns the plan with 1 to `most` replicas a stage, and the ranks in any order.
 inline Plan randomly_replicated(std::mt19937& random, Plan plan, int most) {
   std::vector<int> replicas;
   for (size_t s = 0; s < plan.stages.size(); ++s) replicas.push_back(1 + int(random() % most));
@@ -81,7 +81,7 @@ inline Plan randomly_replicated(std::mt19937& random, Plan plan, int most) {
   return replicated(std::move(plan), replicas, ranks);
 }
 
-// A chain of S nodes, one a stage.
+// Returns the plan of a chain of S nodes, one a stage.
 inline Plan one_node_each(const Profile& profile, std::vector<int> ranks = {}) {
   std::vector<std::vector<int>> stages;
   for (int n = 0; n < int(profile.nodes.size()); ++n)
@@ -89,8 +89,8 @@ inline Plan one_node_each(const Profile& profile, std::vector<int> ranks = {}) {
   return plan_of(profile, stages, std::move(ranks));
 }
 
-// A random network: several inputs per node, skips, some tensors that need no gradient (a stem without
-// parameters), one loss that everything without a consumer flows into.
+// Returns a random network: several inputs per node, skips, some tensors that need no gradient (a stem
+// without parameters), one loss that everything without a consumer flows into.
 inline Profile random_network(std::mt19937& random, int nodes) {
   const auto pick = [&](int from, int to) { return std::uniform_int_distribution(from, to)(random); };
   Profile profile = empty_network();
@@ -115,8 +115,9 @@ inline Profile random_network(std::mt19937& random, int nodes) {
   return profile;
 }
 
-// Nested random down-sets: nodes in a random topological order, cut into consecutive pieces. Stages then own
-// node numbers with gaps, and a consumer with a higher number may sit on an earlier stage than a lower one.
+// Returns nested random down-sets: the nodes in a random topological order are cut into consecutive pieces.
+// Stages then own node numbers with gaps, and a consumer with a higher number may sit on an earlier stage
+// than a lower one.
 inline Plan random_plan(std::mt19937& random, const Profile& profile, int stages) {
   const int n = int(profile.nodes.size());
   std::vector<bool> done(n, false);

@@ -80,7 +80,7 @@ TEST(DeviceAugmentation, TrainsToTheBitsOfTheCpuWithAnyNumberOfMicroBatches) {
   }
 }
 
-// Copies that count what goes to the device.
+// These copies count what goes to the device.
 class Counting : public CopiesBetween {
  public:
   Counting(std::unique_ptr<CopyStream> copies, std::atomic<int64_t>& bytes)
@@ -116,7 +116,7 @@ TEST(DeviceAugmentation, SendsAQuarterOfTheBytesAndWaitsNoMore) {
   EXPECT_EQ(bytes[true], samples * (3072 + int64_t(sizeof(DrawnImage)) + 4));  // bytes, a record, a label
 }
 
-// Raw images of class 0 in every other step.
+// This source gives raw images of class 0 in every other step.
 class Fickle : public BatchSource {
  public:
   explicit Fickle(const Shape& images) : raw_{images, {}} {}

@@ -125,8 +125,8 @@ TEST_P(DeviceReplicas, TrainToTheBitsOfTheCpu) {
   }
 }
 
-// What the runner is fed with: images that differ by micro-batch and step. Notes what it is asked for; what
-// is drawn ahead, as "next".
+// The runner is fed with these images, which differ by micro-batch and step. The source notes what it is
+// asked for, and what is drawn ahead as "next".
 class Samples : public BatchSource {
  public:
   void fill(std::string_view input, int microbatch, const Tensor& out) override {
@@ -154,7 +154,7 @@ class Samples : public BatchSource {
   }
 };
 
-// A rank of a job that trains by hand.
+// OneRank is a rank of a job that trains by hand.
 struct OneRank {
   int rank;
   JobTransport& job;
@@ -198,7 +198,7 @@ float number(int replica, int64_t i) {
   return std::ldexp(float(words[0]) * 0x1p-31f - 1, int(words[1] % 24));
 }
 
-// The sum by itself: ((g0 + g1) + g2) + … everywhere, and everybody's statistics.
+// Tests the sum by itself: every replica gets ((g0 + g1) + g2) + …, and everybody's statistics.
 void expect_added_up(int replicas, int microbatches, const MakeTransport& over) {
   FakeGpu& gpu = FakeGpu::the();
   run_ranks(replicas, [&](JobTransport& job) {

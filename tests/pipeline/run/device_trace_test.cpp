@@ -31,7 +31,7 @@ extern "C" int (*InitializeInjectionNvtx2_fnptr)(const void* (*table_of)(uint32_
 
 namespace {
 
-// What NVTX was told.
+// This is what NVTX was told.
 std::mutex ranges_mutex;
 std::vector<std::string> ranges;  // labels; "" ends the innermost
 void note_range(std::string label) {
@@ -79,7 +79,7 @@ bool in_one_of_20(const std::function<bool()>& attempt) {
   return false;
 }
 
-// Work whose begin and end are known: stamps lie around it, although the host has gone on.
+// The beginning and the end of this work are known. Stamps lie around it, although the host has gone on.
 TEST(Stamps, AreTheDevicesTimes) {
   fake_cuda::reset(1);
   const FakeGpu& gpu = FakeGpu::the();
@@ -112,7 +112,7 @@ TEST(Stamps, AreTheDevicesTimes) {
   EXPECT_TRUE(in_one_of_20([&] { return attempt(false); }));
 }
 
-// Grey images of class 0. What it is asked for stands between the ranges.
+// This source gives grey images of class 0. What it is asked for stands between the ranges.
 class Watched : public BatchSource {
  public:
   static constexpr int next = 1000;
@@ -176,7 +176,7 @@ TEST(DeviceStep, EvaluatesBeforeTheNextBatchComes) {
   EXPECT_LT(after[5], after[7]);
 }
 
-// A training of ResNet-20 on the fake device, which computes late.
+// OneDevice is a training of ResNet-20 on the fake device, which computes late.
 struct OneDevice {
   FakeGpu& gpu = FakeGpu::the();
   Context context{gpu};
@@ -234,7 +234,7 @@ TEST(DeviceTrace, HasTheDevicesTimes) {
     const Traced t = traced_step();
     const std::vector<Action>& actions = t.schedule.ranks[0];
     EXPECT_EQ(t.result.events.size(), actions.size());
-    // The step's begin, but for what tying the clocks is off by.
+    // This is the step's beginning, but for what tying the clocks is off by.
     const double first_s = t.result.events[0].start_s;
     double computing_s = 0, before_s = first_s;
     for (size_t i = 0; i < t.result.events.size(); ++i) {
@@ -311,7 +311,7 @@ TEST(DeviceStep, LetsGoOfNothingInUseWhenItFails) {
   EXPECT_EQ(fake_cuda::freed_in_use(), 0);
 }
 
-// A range for each action. The next micro-batch's samples are drawn when the work before has been started,
+// Each action has a range. The next micro-batch's samples are drawn when the work before has been started,
 // and those of the step's first micro-batch were drawn in the step before.
 TEST(DeviceTrace, RangesHaveTheSchedulesLabels) {
   const Traced t = traced_step();

@@ -21,7 +21,7 @@
 namespace antichain {
 namespace {
 
-// The network of gradients.txt that a line of five_steps.txt trains.
+// Returns the network of gradients.txt that a line of five_steps.txt trains.
 GoldenErrors drawn_as(const std::string& model) {
   for (const GoldenErrors& profile : read_golden_errors())
     if (profile.model == model && profile.form == Form::cifar) return profile;
@@ -48,7 +48,7 @@ Weights drawn_weights(const Graph& model, float shift) {
   return drawn;
 }
 
-// The same two images at every step, labelled 0 and 1.
+// OneBatch gives the same two images at every step, labelled 0 and 1.
 class OneBatch : public BatchSource {
  public:
   explicit OneBatch(std::array<int, 2> samples) : samples_(samples) {}
@@ -61,7 +61,7 @@ class OneBatch : public BatchSource {
   const std::array<int, 2> samples_;
 };
 
-// Mean losses: before each step, and after the last.
+// Returns the mean losses before each step and after the last.
 std::vector<double> train(const GoldenErrors& drawn, const Weights& weights, float rate, int stages,
                           size_t steps) {
   register_cpu_backend();

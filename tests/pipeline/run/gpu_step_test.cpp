@@ -105,7 +105,7 @@ TEST_F(GpuStep, LooksFindTheLastNumberOfEachTensor) {
   }
 }
 
-// All draws of CIFAR's form beside the host's images.
+// All draws of CIFAR's form are compared with the host's images.
 TEST_F(GpuStep, MakesTheHostsImages) {
   Context context(*gpu);
   gpu->enter(context);
@@ -230,7 +230,7 @@ TEST_F(GpuStep, ATraceHasTheDevicesTimes) {
   const double wall_s = now_s() - begin_s;
   sheet.stop();
   double computing_s = 0, before_s = result.events[0].start_s;
-  EXPECT_GT(before_s, -2e-4);  // the step's begin, but for what tying the clocks is off by
+  EXPECT_GT(before_s, -2e-4);  // the step's beginning, but for what tying the clocks is off by
   for (const Event& e : result.events) {
     EXPECT_LE(before_s, e.start_s + 1e-6);  // float32 milliseconds
     EXPECT_LE(e.start_s, e.end_s);

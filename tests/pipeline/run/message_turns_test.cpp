@@ -1,6 +1,6 @@
-// What each rank tells a transport with one order, of schedules with replicas, whose all-reduces are two
-// groups of messages: carried out by a stand-in with rendezvous semantics, nobody waits forever and every
-// send meets its own receive. Turns made otherwise are found.
+// Each rank tells a transport with one order its turns. Here they are those of schedules with replicas, whose
+// all-reduces are two groups of messages. A stand-in with rendezvous semantics carries them out: nobody waits
+// forever, and every send meets its own receive. Turns made otherwise are found.
 #include "pipeline/run/message_turns.h"
 
 #include <gtest/gtest.h>

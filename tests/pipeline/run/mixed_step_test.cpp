@@ -177,7 +177,7 @@ TEST_F(MixedStep, FallsBackWhereNcclCannotConnect) {
         copies ? "tensors are copied from GPU to GPU within a host and go through host memory "
                  "between hosts: "
                : "tensors travel through host memory: ";
-    // Whichever of the two finds out first.
+    // Either of the two may find out first.
     const bool first = sentence_.starts_with(begin + "rank 0 on here found NCCL unable: ");
     EXPECT_TRUE(first || sentence_.starts_with(begin + "rank 2 on there found NCCL unable: ")) << sentence_;
     EXPECT_NE(sentence_.find("remote process exited"), std::string::npos) << sentence_;

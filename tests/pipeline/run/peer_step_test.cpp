@@ -89,7 +89,7 @@ TEST_F(PeerStep, TrainsToTheBitsOfTheCpuWithAnyNumberOfMicroBatches) {
   }
 }
 
-// Counts copies.
+// This counts copies.
 class Between : public PeersBetween {
  public:
   using PeersBetween::PeersBetween;

@@ -78,7 +78,8 @@ TEST_F(Recorded, StepsLaunchOneGraphPerAction) {
   for (size_t step = 2; step < 5; ++step) EXPECT_EQ(kernels[step] - kernels[step - 1], 4 + 2);
 }
 
-// Five actions a step. `spoilt` recordings fail from the second step on, the first in which any are made.
+// Trains with five actions a step. `spoilt` recordings fail from the second step on, the first in which any
+// are made.
 TrainingRun train_spoilt(const TrainingCase& c, const std::set<int>& spoilt) {
   const Variable ways("ANTICHAIN_CUDA_FAST", one_by_one);
   TrainingCase spoiling = c;

@@ -44,8 +44,8 @@ double norm(std::span<const float> x) {
   return std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), 0.0));
 }
 
-// How far the second run's tensors are from the first's, as a share of their length; of those whose name has
-// `part`.
+// Returns how far the second run's tensors are from the first's, as a share of their length, for those whose
+// name has `part`.
 double distance(const Weights& a, const Weights& b, const std::string& part) {
   double most = 0;
   for (const NamedTensor& x : a) {

@@ -19,7 +19,7 @@
 namespace antichain::test {
 namespace {
 
-// A few random images, by index.
+// A NoiseSet has a few random images, by index.
 class NoiseSet : public DataSet {
  public:
   explicit NoiseSet(int64_t size) : size_(size) {}

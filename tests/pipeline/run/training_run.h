@@ -46,13 +46,13 @@ struct TrainingCase {
   int64_t evaluate_every = 0;
   int patience = 0;
   bool keep_best = false;
-  // Save there, and go on from the newest checkpoint that is there.
+  // The run saves there, and goes on from the newest checkpoint that is there.
   std::string checkpoint;
   int64_t every_steps = 0;
   double every_s = 0;
   int keep = 100;
   std::function<void(const StepReport&)> on_step = [](const StepReport&) {};
-  // What carries tensors instead of the job's transport.
+  // This carries tensors instead of the job's transport.
   std::function<std::unique_ptr<Transport>(JobTransport& job, const Context&)> over;
   std::string device = "cpu";
   bool device_augments = true;
@@ -74,10 +74,10 @@ MakePlan at_random(unsigned seed);
 // Cuts the network into as many stages as there are numbers, and gives stage i to the rank of the i-th.
 MakePlan placed(MakePlan cut, std::vector<int> rank_of_stage);
 
-// A schedule by policy.
+// Makes a schedule by policy.
 MakeSchedule by_policy(Policy);
 
-// A profile priced by FLOPs and bytes instead of a clock: the same on every machine.
+// Prices a profile by FLOPs and bytes instead of a clock, so it is the same on every machine.
 Profile priced_by_flops(Profile);
 
 }  // namespace antichain::test

@@ -177,8 +177,7 @@ class DataFlow {
     return all;
   }
 
-  // What a gradient message holds: the sender's consumers from the message before it (exclusive) down to its
-  // own.
+  // A gradient message holds the sender's consumers from the message before it (exclusive) down to its own.
   Folded carried(int rank, const Action& a) const {
     std::set<int, std::greater<>> cuts;
     for (const Action& other : schedule_.ranks[rank])

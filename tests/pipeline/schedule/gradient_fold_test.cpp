@@ -8,7 +8,7 @@
 namespace antichain::test {
 namespace {
 
-// Node 1 with the consumers 2, 3, 4, 5.
+// Returns a network in which node 1 has the consumers 2, 3, 4 and 5.
 Profile fan_out() {
   Profile profile = empty_network();
   profile.nodes.push_back(node("image", Role::input, {}, false, {}));

@@ -12,7 +12,7 @@
 
 namespace antichain::test {
 
-// A schedule that validate() accepts, and what it is of.
+// This is a schedule that validate() accepts, and what it is of.
 struct GoodSchedule {
   const Profile& profile;
   const Plan& plan;

@@ -20,10 +20,10 @@ std::vector<Slots> chain_slots(int stages, Policy policy, int microbatches) {
 }
 
 TEST(ScheduleSlots, OneForwardOneBackward) {
-  // In flight, held, received gradients, sent activations, sent gradients. Stage s knows that stage s + 1 has
-  // activation m when gradient m is back, which is before its forward m + (S − s). It knows that stage s − 1
-  // has gradient m when activation m + (S − s + 1) arrives; in the drain none arrives any more, so that the
-  // last S − s + 1 gradients need slots of their own.
+  // The numbers are micro-batches in flight, held, received gradients, sent activations and sent gradients.
+  // Stage s knows that stage s + 1 has activation m when gradient m is back, which is before its forward m +
+  // (S − s). It knows that stage s − 1 has gradient m when activation m + (S − s + 1) arrives; in the drain
+  // none arrives any more, so that the last S − s + 1 gradients need slots of their own.
   const std::vector<Slots> expected = {{4, 0, 1, 4, 0}, {3, 0, 1, 3, 4}, {2, 0, 1, 2, 3}, {1, 0, 0, 0, 2}};
   EXPECT_EQ(chain_slots(4, Policy::one_f_one_b, 8), expected);
 }

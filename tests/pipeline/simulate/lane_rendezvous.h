@@ -51,7 +51,7 @@ class IssuingRanks {
  public:
   virtual ~IssuingRanks() = default;
 
-  // "" when every rank came to its end and everything took place; else what is wrong.
+  // Returns "" when every rank came to its end and everything took place, otherwise what is wrong.
   std::string carry_out() {
     for (bool moved = true; moved && wrong_.empty();) {
       moved = false;

@@ -19,7 +19,7 @@ std::unique_ptr<Transport> over(Rendezvous& rendezvous, JobTransport& job, bool 
   return make_ordered_transport(job, std::make_unique<FakeMessages>(rendezvous, job.rank(), host_blocks));
 }
 
-// From every rank to the next one, one after the other.
+// Adds messages from every rank to the next one, one after the other.
 void add_singles(std::vector<Turn>& turns, int me, int ranks, int channel) {
   for (int from = 0; from < ranks; ++from) {
     const int to = (from + 1) % ranks;
@@ -27,14 +27,14 @@ void add_singles(std::vector<Turn>& turns, int me, int ranks, int channel) {
     if (to == me) turns.push_back({.sends = false, .key = {channel, from}, .peer = from});
   }
 }
-// From every rank to every other one, at once.
+// Adds messages from every rank to every other one, at once.
 void add_group(std::vector<Turn>& turns, int me, int ranks, int channel, int group) {
   for (const bool sends : {true, false})
     for (int peer = 0; peer < ranks; ++peer)
       if (peer != me) turns.push_back({sends, {channel, sends ? me : peer}, peer, group});
 }
 
-// Two groups one behind the other, and one more, with messages around them.
+// Returns two groups one behind the other, and one more, with messages around them.
 std::vector<Turn> turns_of(int me, int ranks) {
   std::vector<Turn> turns;
   add_singles(turns, me, ranks, 0);

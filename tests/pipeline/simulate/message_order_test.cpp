@@ -27,8 +27,9 @@ bool is_exchange(const Action& a) {
   return a.verb == Verb::send || a.verb == Verb::recv || a.verb == Verb::reduce;
 }
 
-// Every backward in two halves, the weight half of a rank's n-th micro-batch behind the input half of its (n
-// + delay)-th, as zero-bubble schedules have it (Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024).
+// Cuts every backward into two halves, and puts the weight half of a rank's n-th micro-batch behind the input
+// half of its (n + delay)-th, as zero-bubble schedules have it (Qi et al., "Zero Bubble Pipeline
+// Parallelism", ICLR 2024).
 Schedule with_late_weights(Schedule schedule, int delay) {
   for (auto& actions : schedule.ranks) {
     std::vector<Action> all, waiting;
@@ -56,7 +57,7 @@ int exchanges_of(const Schedule& schedule) {
   return count;
 }
 
-// What the order has to be, besides safe: all exchanges, each once, times ascending.
+// Besides being safe, the order has to have all exchanges, each once, with ascending times.
 void expect_complete(const std::vector<Exchange>& order, const Schedule& schedule) {
   std::set<std::tuple<int, int, bool>> seen;
   for (const Exchange& e : order)
@@ -73,7 +74,7 @@ void expect_complete(const std::vector<Exchange>& order, const Schedule& schedul
 }
 
 int by_flow(int, int, Flow flow) { return lane_of_flow(flow); }
-// Two ranks a host: copies between them, messages to the others.
+// A host has two ranks. They copy between them, and send messages to the others.
 int two_hosts(int from, int to, Flow flow) {
   return from != to && from / 2 == to / 2 ? no_lane : lane_of_flow(flow);
 }

@@ -47,7 +47,7 @@ struct Published {
   EqualStages at;  // times in microseconds
   int layers;      // one a chunk, in the interleaved schedule
   double one_f_one_b, interleaved, h1, h2;
-  // The step of our simulator, which charges every message.
+  // This is the step of our simulator, which charges every message.
   double interleaved_with_all_messages;
   double zb_1p;  // found by the authors' search in the memory of 1F1B
   double zb_v;   // ours, in the same memory
@@ -73,15 +73,16 @@ TEST(PublishedBubbles, AreMet) {
   }
 }
 
-// The step of the interleaved schedule, action by action. `wraps_always`: whether messages from the last rank
-// to the first, and back, delay every micro-batch; the authors let them delay only the first of a group.
+// Computes the step of the interleaved schedule, action by action. `wraps_always` says whether messages from
+// the last rank to the first, and back, delay every micro-batch; the authors let them delay only the first of
+// a group.
 double interleaved_step_s(const EqualStages& at, int chunks, bool wraps_always) {
   const int p = at.ranks, stages = p * chunks;
   std::vector<std::vector<int>> ranks;
   for (int s = 0; s < stages; ++s) ranks.push_back({s % p});
   const ComputeOrders orders = policy("interleaved").compute_orders(seats(ranks, at.microbatches));
   std::map<std::tuple<bool, int, int>, double> ended;  // forward or not, stage, micro-batch
-  // When what the action needs has arrived; negative when it has not been computed.
+  // Returns when what the action needs has arrived, or a negative time when it has not been computed.
   const auto arrival_s = [&](const Action& a) {
     const bool forward = a.verb == Verb::forward, loss = !forward && a.stage + 1 == stages;
     if (forward && a.stage == 0) return 0.;

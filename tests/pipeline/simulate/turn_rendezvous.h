@@ -21,7 +21,7 @@ namespace antichain::test {
 
 class TurnRendezvous : public IssuingRanks {
  public:
-  // `turns`: of each rank. Those of channels behind the schedule's belong to the rank's all-reduce.
+  // `turns` has those of each rank. Those of channels behind the schedule's belong to the rank's all-reduce.
   TurnRendezvous(const Schedule& schedule, std::vector<std::vector<Turn>> turns, Host host)
       : schedule_(schedule),
         turns_(std::move(turns)),
@@ -118,7 +118,7 @@ class TurnRendezvous : public IssuingRanks {
     return group_end(r, first) - first;
   }
 
-  // The sends at the head of the rank's stream.
+  // Returns the sends at the head of the rank's stream.
   bool meet(int r) override {
     RankProgress& rank = ranks_[size_t(r)];
     bool moved = false;

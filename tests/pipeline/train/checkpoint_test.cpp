@@ -25,7 +25,7 @@ namespace {
 
 using namespace test;
 
-// Two epochs of three steps; batch norm in one model, dropout in the other.
+// Returns two epochs of three steps. One model has batch norm, the other has dropout.
 TrainingCase two_epochs(const std::string& model) {
   return {.model = model, .microbatch = 2, .microbatches = 2, .steps = 3, .rate = 0.01f, .epochs = 2};
 }

@@ -27,7 +27,7 @@
 
 namespace {
 
-// The disk under one folder.
+// Disk is the disk under one folder.
 struct Disk {
   std::mutex mutex;
   std::string folder;  // "": nothing is counted
@@ -135,7 +135,7 @@ namespace {
 
 using namespace test;
 
-// Five steps with a checkpoint after each.
+// Trains five steps with a checkpoint after each.
 TrainingRun train(const std::string& folder, int64_t until) {
   TrainingCase c{
       .model = "resnet20", .microbatch = 1, .microbatches = 2, .steps = 5, .rate = 0.01f, .epochs = 1};

@@ -33,7 +33,7 @@ class TemporaryFile {
   std::string path_;
 };
 
-// Every rank a stage of neighbouring nodes, drawn with seed 1.
+// Gives every rank a stage of neighbouring nodes, drawn with seed 1.
 void on_stages(int ranks, const std::function<void(RankModel&, Job&)>& work, int classes = 10) {
   register_cpu_backend();
   const Backend& cpu = backend("cpu");

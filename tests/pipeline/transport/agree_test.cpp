@@ -10,7 +10,7 @@
 namespace antichain {
 namespace {
 
-// What each rank is refused with when rank r holds values[r]; "" where it is not.
+// Returns what each rank is refused with when rank r holds values[r], and "" where it is not.
 std::vector<std::string> refusals(const std::vector<std::string>& values) {
   std::vector<std::string> all(values.size());
   run_ranks(int(values.size()), [&](JobTransport& transport) {

@@ -36,7 +36,7 @@ class GpuTransport : public OnGpu {
     if (gpu) messages = device_messages("cuda", no_messages);
   }
 
-  // A tensor on the device, of random bytes or zeros.
+  // Returns a tensor on the device, of random bytes or zeros.
   Tensor on_device(const Context& context, int64_t bytes, uint32_t seed) const {
     const Tensor host = Tensor::host({{bytes}, DType::u8}), device = gpu->tensor(host.spec());
     std::mt19937 random(seed);
@@ -64,7 +64,7 @@ class GpuTransport : public OnGpu {
   std::string no_messages;
 };
 
-// Sizes from a byte to more than NCCL's own buffers; the last ones uneven.
+// Sizes go from a byte to more than NCCL's own buffers; the last ones are uneven.
 TEST_F(GpuTransport, NcclPassesMessagesToItself) {
   if (!messages) GTEST_SKIP() << "needs NCCL: " << no_messages;
   run_ranks(1, [&](JobTransport& job) {

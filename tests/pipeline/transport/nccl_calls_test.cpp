@@ -53,7 +53,7 @@ std::unique_ptr<Transport> over_peers(JobTransport& job, const Context& context)
   return make_peer_transport(job, std::move(peers), cuda::make_copy_stream(context), pairs);
 }
 
-// A random schedule, of stages with one rank or with replicas.
+// A RandomRun is a random schedule, of stages with one rank or with replicas.
 struct RandomRun {
   explicit RandomRun(unsigned seed, bool replicas) : random(seed) {
     const int S = replicas ? 1 + int(seed) % 4 : 2 + int(seed) % 7;
@@ -73,7 +73,7 @@ struct RandomRun {
   Schedule schedule;
 };
 
-// How many buffers had other bytes than they should, in two steps.
+// Returns how many buffers had other bytes than they should, in two steps.
 int wrong_bytes(const RandomRun& run, unsigned seed, const MakeTransport& make) {
   std::atomic<int> wrong{0};
   fake::reset(seed);

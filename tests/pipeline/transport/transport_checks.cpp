@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t mebibyte = 1 << 20;
 
-// A pattern of its own per seed; the odd multiplier makes neighbouring words differ.
+// Each seed has a pattern of its own; the odd multiplier makes neighbouring words differ.
 void fill(const Tensor& tensor, uint32_t seed) {
   const int64_t words = tensor.bytes() / 4;
   for (int64_t i = 0; i < words; ++i) {

@@ -14,8 +14,8 @@ struct TransportCheck {
   friend void PrintTo(const TransportCheck& c, std::ostream* out) { *out << c.name; }
 };
 
-// Any number of ranks, one included. Messages are of 1 MiB and more where MPI's own buffers could hide a
-// deadlock.
+// They work on any number of ranks, one included. Messages are of 1 MiB and more where MPI's own buffers
+// could hide a deadlock.
 std::span<const TransportCheck> transport_checks();
 
 }  // namespace antichain::test
