@@ -1,3 +1,4 @@
+// Tests crops, flips, erasing and normalising of an image, and what their draws depend on.
 #include "data/augment.h"
 
 #include <gtest/gtest.h>

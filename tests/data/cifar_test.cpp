@@ -1,3 +1,4 @@
+// Tests reading CIFAR's binary files.
 #include "data/cifar.h"
 
 #include <gtest/gtest.h>

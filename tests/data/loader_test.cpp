@@ -1,3 +1,4 @@
+// Tests the loader and the thread that loads ahead.
 #include "data/loader.h"
 
 #include <gtest/gtest.h>

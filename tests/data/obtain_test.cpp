@@ -1,3 +1,4 @@
+// Tests where a data set comes from: a folder, the cache, an archive, or generated images.
 #include "data/obtain.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Tests the order of samples in epochs and batches.
 #include "data/sampler.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Tests generated data sets.
 #include "data/synthetic.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Tests the place of the user's cache.
 #include "framework/cache_folder.h"
 
 #include <gtest/gtest.h>

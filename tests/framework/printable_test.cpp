@@ -1,3 +1,4 @@
+// Tests that foreign text is printed without what a terminal obeys.
 #include "framework/printable.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Tests sizes and times as people write them.
 #include "framework/units.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Tests reading options from flags, variables and a settings file, and what is refused in them.
 #include "app/cli/command_line.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Tests numbers as text.
 #include "app/cli/number_text.h"
 
 #include <gtest/gtest.h>

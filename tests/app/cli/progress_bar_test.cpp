@@ -1,3 +1,4 @@
+// Tests what a progress bar shows, on a terminal and elsewhere.
 #include "app/cli/progress_bar.h"
 
 #include <gtest/gtest.h>

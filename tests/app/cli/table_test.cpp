@@ -1,3 +1,4 @@
+// Tests how tables and hanging texts fit a line.
 #include "app/cli/table.h"
 
 #include <gtest/gtest.h>

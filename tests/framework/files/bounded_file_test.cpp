@@ -1,3 +1,4 @@
+// Tests reading files, pipes and things that are no files, up to a bound.
 #include "framework/bounded_file.h"
 
 #include <fcntl.h>
