@@ -160,7 +160,7 @@ class Trainer {
 
   void begin_step(bool traced) {
     BegunStep begun{.step = position_.step, .epoch = position_.epoch};
-    job_.activity().doing(fmt::format("begin of step {}", begun.step));
+    job_.activity().doing(fmt::format("beginning of step {}", begun.step));
     fault_point(job_.rank(), begun.step);
     place_source();
     begun.rate = options_.rate(begun.step, total_);
