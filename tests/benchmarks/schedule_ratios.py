@@ -16,6 +16,7 @@ import argparse, json, os, statistics, subprocess, sys, tempfile
 
 MODELS = "mobilenet_v3_large squeezenet1_0 efficientnet_b0 mobilenet_v2".split()
 WARM_UP, ALLOWED, PROFILE_S = 2, 0.05, "12"
+SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "scripts")
 RANKS = ["mpirun", "-n", "2", "--bind-to", "core"]
 
 
@@ -26,10 +27,9 @@ def run(command, folder):
     return job.stdout
 
 
-def schedules_to_compare(antichain):
-    listed = json.loads(run([antichain, "info", "--quiet", "--json", "-"], None))["schedules"]
-    names = [s["schedule"] for s in listed if s["trains"]] + ["auto"]
-    return [name for name in names if name != "1f1b"]
+def schedules_to_compare(build):
+    listed = run([os.path.join(SCRIPTS, "schedules.py"), os.path.join(build, "antichain")], None)
+    return [name for name in listed.split() if name != "1f1b"] + ["auto"]
 
 
 class Turn:
@@ -78,7 +78,7 @@ def main():
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--microbatches", type=int, default=8)
     options = parser.parse_args()
-    compared = options.schedules or schedules_to_compare(os.path.join(os.path.abspath(options.build), "antichain"))
+    compared = options.schedules or schedules_to_compare(os.path.abspath(options.build))
     if os.geteuid() == 0:
         os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
     worst = 0

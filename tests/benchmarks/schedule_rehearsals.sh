@@ -14,8 +14,7 @@ trap 'rm -rf "$folder"' EXIT
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
 [ "$(id -u)" = 0 ] && export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 bad=0
-all=$("$program" info --quiet --json - | python3 -c \
-  'import json, sys; print(*(s["schedule"] for s in json.load(sys.stdin)["schedules"] if s["trains"]))')
+all=$("$(dirname "$0")/../scripts/schedules.py" "$program") || exit 1
 printf '%5s %-12s %14s %14s %6s\n' ranks schedule 'predicted, ms' 'rehearsed, ms' 'off, %'
 for ranks in 4 8; do
   for schedule in ${SCHEDULES:-$all auto}; do

@@ -16,8 +16,7 @@ models=("$@")
 read -ra options <<<"${OPTIONS:-}"
 [ $# -gt 0 ] || models=(resnet20 squeezenet1_0 mobilenet_v2 mobilenet_v3_large efficientnet_b0 alexnet resnet18
                         vgg16 densenet121 resnet50 inception_v3 resnext50 convnext_tiny resnet101 resnext101)
-mapfile -t schedules < <("$program" info --quiet --json - | python3 -c \
-  'import json, sys; print(*(s["schedule"] for s in json.load(sys.stdin)["schedules"] if s["trains"]), sep="\n")')
+mapfile -t schedules < <("$(dirname "$0")/schedules.py" "$program")
 [ ${#schedules[@]} -gt 0 ] || { echo "FAILED: $program info names no schedules" >&2; exit 1; }
 folder=$(mktemp -d) || exit 1
 trap 'rm -rf "$folder"' EXIT
