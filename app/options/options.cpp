@@ -223,8 +223,7 @@ void add_weight_gradients_option(CLI::App& app, MachineOptions& o) {
   CLI::Option* option = app.add_option(
       "--weight-gradients", o.weight_gradients,
       "how weight gradients of bf16 convolutions are summed on a GPU: rounded, which sums a micro-batch's in "
-      "float32 and "
-      "rounds it to bf16 once, as PyTorch does; or exact, which keeps float32, slower; a CPU's "
+      "float32 and rounds it to bf16 once, as PyTorch does; or exact, which keeps float32, slower; a CPU's "
       "are exact");
   check_name(option, "way", {"rounded", "exact"})
       ->each([](const std::string& way) { ::setenv("ANTICHAIN_WEIGHT_GRADIENTS", way.c_str(), 1); })

@@ -1,6 +1,6 @@
-// This program has a network of its own in all commands: three stages of 3 x 3 convolutions, with shortcuts
-// around pairs of them (as in ResNet), and one tensor from each stage straight to the classifier, which sees
-// all three scales.
+// This program has all commands of antichain, and one network more: three stages of 3 x 3 convolutions, with
+// shortcuts around pairs of them (as in ResNet). One tensor of each stage goes straight to the classifier,
+// which sees all three scales.
 #include "app/run.h"
 #include "layers/add.h"
 #include "layers/batch_norm.h"

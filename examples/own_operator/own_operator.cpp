@@ -1,5 +1,6 @@
-// This program has a network with an operator of its own (prelu.h) between the shipped ones, in all commands:
-// three convolutions, each followed by a PReLU, and a shortcut around the second.
+// This program has all commands of antichain, and one network more. The network has an operator of its own
+// (prelu.h) between the shipped ones: it is three convolutions, each followed by a PReLU, and a shortcut
+// around the second.
 #include "app/run.h"
 #include "layers/layers.h"
 #include "prelu.h"

@@ -1,6 +1,6 @@
 // Computes softmax of one row of numbers, and its gradient, with loops for each instruction set
-// (softmax_loops.inc), which all give the same bits. Sums are in double: channel c in lane c mod 16, then the
-// lanes in order.
+// (softmax_loops.inc). All of them give the same bits. Sums are in double: lane c mod 16 adds up channel c,
+// and then the lanes are added up in order.
 #pragma once
 
 #include <cstdint>

@@ -21,7 +21,7 @@ struct Normal {
   }
 };
 
-// The arrays lie one behind the other.
+// Returns the Normal of `count` numbers whose three arrays lie one behind the other from `at` on.
 inline Normal normal_at(float* at, int64_t count) { return {at, at + count, at + 2 * count}; }
 
 }  // namespace antichain::cuda

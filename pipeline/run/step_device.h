@@ -28,7 +28,7 @@ class StepDevice {
   // them. On a device they must outlive this object, too, because it ends its work first.
   virtual std::unique_ptr<InputFeed> make_feed(const Graph&, const StageMemory&, const Seat&) = 0;
   virtual std::unique_ptr<NumberWatch> make_numbers(RankModel&, const WatchedRank&) = 0;
-  // The sheet may be absent.
+  // The sheet may be nullptr.
   virtual std::unique_ptr<StepTimes> make_times(int rank, bool traced, TimeSheet*) = 0;
   // `clocks_tied` says that make_times has tied this step's clocks already.
   virtual std::unique_ptr<NodeTimer> make_timer(const NodeClock&, bool clocks_tied) = 0;
