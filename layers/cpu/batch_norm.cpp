@@ -13,6 +13,7 @@
 
 #include <cmath>
 #include <optional>
+#include <type_traits>
 
 #include "layers/cpu/activation.h"
 #include "layers/cpu/batch_norm_loops.h"
@@ -177,8 +178,10 @@ class BatchNormKernel : public Kernel {
       pass.add_dresidual = b.into_dx(1) == Into::accumulate;
     }
     pass.after = after_;
-    // The gradient that passed SiLU costs more to compute twice than to keep in dx until dx is written.
-    if (after_ == After::silu && pass.dx && !pass.add_dx) pass.dresidual = pass.dx;
+    // The gradient that passed SiLU costs more to compute twice than to keep in dx until dx is written. In
+    // bf16 that would round it, and dx would come from another gradient than the sums.
+    const bool keep = after_ == After::silu && std::is_same_v<T, float>;
+    if (keep && pass.dx && !pass.add_dx) pass.dresidual = pass.dx;
     if (after_ != After::nothing) pass.mask = options_.add ? Mask::read : Mask::recompute;
     return pass;
   }

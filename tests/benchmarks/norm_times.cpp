@@ -1,11 +1,12 @@
 // Times batch norm with an activation function in its passes, beside the two operators one after the other,
 // on the CPU engine and one thread. Shapes are those of MobileNet-v2 and EfficientNet-B0 at 32 images.
 //
-//   norm_times [seconds for each pass, 0.2 by default]
+//   norm_times [seconds for each pass, 0.2 by default] [bf16]
 #include <fmt/format.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
 
 #include "framework/backend.h"
 #include "framework/context.h"
@@ -25,16 +26,16 @@ struct Timed {
   std::vector<Tensor> x, params, buffers, statistics, stash, dx, dw;
   Tensor y, dy;
 
-  Timed(const Op& op, const Shape& shape, std::optional<Tensor> input = {}) {
+  Timed(const Op& op, const Shape& shape, Precision precision, std::optional<Tensor> input = {}) {
     const KernelEntry& entry = backend("cpu").entry(op.type());
     const Signature signature = op.infer({&shape, 1});
     const Layout offered = cpu_layout();
-    lowering = entry.lower(op, {&shape, 1}, {&offered, 1}, Precision::float32);
-    const TensorSpec spec{shape, DType::f32, offered};
+    lowering = entry.lower(op, {&shape, 1}, {&offered, 1}, precision);
+    const TensorSpec spec{shape, storage(precision), offered};
     kernel = entry.make(op, {&spec, 1}, lowering);
-    x = {input ? *input : filled(shape, DType::f32, offered, "x")};
+    x = {input ? *input : filled(shape, spec.dtype, offered, "x")};
     y = Tensor::host(spec);
-    dy = filled(shape, DType::f32, offered, "dy");
+    dy = filled(shape, spec.dtype, offered, "dy");
     dx = {Tensor::host(spec)};
     for (const ParamSpec& p : signature.params) {
       params.push_back(filled(p.shape, DType::f32, Layout::plain, "p"));
@@ -70,9 +71,10 @@ struct Timed {
   }
 };
 
-void compare(Context& context, const Shape& shape, ActivationFunction function, double seconds) {
-  const Timed fused(BatchNorm({.activation = function}), shape), norm(BatchNorm({}), shape),
-      behind(Activate(function), shape, norm.y);
+void compare(Context& context, const Shape& shape, ActivationFunction function, Precision precision,
+             double seconds) {
+  const Timed fused(BatchNorm({.activation = function}), shape, precision),
+      norm(BatchNorm({}), shape, precision), behind(Activate(function), shape, precision, norm.y);
   const auto forward_apart = [&] { norm.forward(context), behind.forward(context); };
   const auto backward_apart = [&] {
     behind.backward(context, behind.dy);
@@ -97,6 +99,8 @@ int main(int count, char** words) {
   Context context(backend("cpu"));
   backend("cpu").enter(context);
   const double seconds = count > 1 ? std::atof(words[1]) : 0.2;
+  const bool bf16 = count > 2 && words[2] == std::string_view("bf16");
+  const Precision precision = bf16 ? Precision::bf16 : Precision::float32;
   fmt::print("microseconds of two operators, of one, and how many times as fast one is\n");
   fmt::print("{:10} {:20} {:>27}{:>27}{:>9}\n", "function", "images", "forward: two, one, ratio",
              "backward: two, one, ratio", "both");
@@ -104,5 +108,5 @@ int main(int count, char** words) {
        {ActivationFunction::relu6, ActivationFunction::hardswish, ActivationFunction::silu})
     for (const Shape& shape :
          {Shape{32, 32, 112, 112}, Shape{32, 144, 56, 56}, Shape{32, 192, 16, 16}, Shape{32, 576, 8, 8}})
-      compare(context, shape, function, seconds);
+      compare(context, shape, function, precision, seconds);
 }

@@ -58,16 +58,12 @@ OpCase norm_add(std::string name, Shape x, bool relu = false) {
   return {std::move(name), std::make_shared<BatchNorm>(options), {x, x}, cancelling};
 }
 
-// In bf16 the normalised number is rounded before the function and after it, and so is the gradient; the
-// slope has the error of the number.
 OpCase norm_function(std::string name, Shape x, ActivationFunction function) {
   return {.name = std::move(name),
           .op = std::make_shared<BatchNorm>(BatchNormOptions{.activation = function}),
           .x = {x},
           .tolerance = cancelling,
-          .optional = true,
-          .input_roundings = 4,
-          .output_roundings = 2};
+          .optional = true};
 }
 
 OpCase loss(std::string name, int64_t samples, int64_t classes, float smoothing) {
