@@ -56,10 +56,10 @@ choose_images() {
   echo
 }
 
-# Sets `results` to the option for a new folder of runs/, unless the options have one.
+# Sets `results` to the option for a new folder of runs/, unless the options, or a file of them, may name one.
 keep_results() {
   results=()
-  if names --results "$@"; then return; fi
+  if names "--results|--config" "$@"; then return; fi
   local n=1
   mkdir -p runs
   while ! mkdir "runs/$n" 2>/dev/null; do
