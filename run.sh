@@ -1,10 +1,12 @@
 #!/bin/bash
-# Installs what is missing, builds, and trains ResNet-20 on CIFAR-10 on 2 ranks, on the GPU where there is
-# one. Options go to `antichain train` and override the defaults of scripts/run.toml: ./run.sh --epochs 1
-# --data-dir D
+# Installs what is missing, builds, and trains ResNet-20 on 2 ranks, on the GPU where there is one: within two
+# minutes on two cores. The images are CIFAR-10's, or where they can't be had, scikit-learn's digits. The
+# results are kept in a folder of runs/. Options go to `antichain train` and override the defaults of
+# scripts/run.toml: ./run.sh --epochs 10 --data-dir D
 set -euo pipefail
 cd "$(dirname "$0")"
 . scripts/packages.sh
+. scripts/first_run.sh
 install_missing $build_packages
 device=()
 # The CUDA module is built for this machine's GPU.
@@ -14,4 +16,16 @@ if gpu_seen && grep -q "CUDA module: toolkit" build/configure.log; then
   ninja -C build antichain_modules
   device=(--device auto)
 fi
-exec mpirun -n 2 --oversubscribe build/antichain train --config scripts/run.toml "${device[@]}" "$@"
+if names "--help|-h" "$@"; then exec build/antichain train "$@"; fi
+config=scripts/run.toml
+names "$network_or_data" "$@" || choose_images
+keep_results "$@"
+# A signal to this script is one to the training, whose own answer to it is waited for. Ctrl-C reaches both.
+mpirun -n 2 --oversubscribe build/antichain train --config "$config" "${device[@]}" "${results[@]}" "$@" &
+trap 'kill -s TERM %1' TERM
+trap 'kill -s USR1 %1' USR1
+trap : INT
+code=0
+while wait %1 || code=$?; [ -n "$(jobs -pr)" ]; do :; done
+tell_what_is_kept "$code"
+exit "$code"

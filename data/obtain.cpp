@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string_view>
+#include <utility>
 
 #include "data/command.h"
 #include "framework/cache_folder.h"
@@ -123,12 +124,17 @@ Obtained obtain_synthetic(const ObtainOptions& options) {
                           : ""};
 }
 
-Obtained obtain_published(const PublishedSet& set, const ObtainOptions& options) {
-  if (!options.data_dir.empty()) return {.directory = options.data_dir, .note = ""};
-  if (const std::string given = environment(set.environment); !given.empty())
-    return {.directory = given, .note = ""};
+std::string published_folder(const PublishedSet& set, const ObtainOptions& options) {
+  if (!options.data_dir.empty()) return options.data_dir;
+  if (std::string given = environment(set.environment); !given.empty()) return given;
   const fs::path cached = cache_folder(options.cache_dir) / set.folder;
-  if (fs::is_directory(cached)) return {.directory = cached.string(), .note = ""};
+  return fs::is_directory(cached) ? cached.string() : "";
+}
+
+Obtained obtain_published(const PublishedSet& set, const ObtainOptions& options) {
+  if (std::string here = published_folder(set, options); !here.empty())
+    return {.directory = std::move(here), .note = ""};
+  const fs::path cached = cache_folder(options.cache_dir) / set.folder;
   const std::string why = fetch(set, options, cached);
   if (why.empty())
     return {.directory = cached.string(),

@@ -26,6 +26,8 @@ struct Obtained {
   bool instead = false;   // whether these are generated images in the place of CIFAR-10
 };
 
+// Returns the user's folder, else the one of the environment, else the cache's where it is there, else "".
+std::string published_folder(const PublishedSet&, const ObtainOptions& options = {});
 // Returns a user's folder as it is: reading it finds what is wrong with it. Throws Error when the cache can't
 // be written, or when there is neither the set nor one that may take its place.
 Obtained obtain_published(const PublishedSet&, const ObtainOptions& options = {});

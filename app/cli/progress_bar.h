@@ -17,7 +17,6 @@ struct ProgressState {
   int64_t epoch = 0;
   double loss = 0, accuracy = 0, images_per_s = 0;
   std::optional<double> mean_loss;  // of the last steps, because a single batch says little
-  std::string note;                 // a warning about this run, shown at the end of the line
 };
 
 class ProgressBar {

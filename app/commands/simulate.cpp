@@ -48,26 +48,21 @@ bool says_how_many_stages(const PlanningOptions& o) {
          !parse_replicas(o.replicas).of_stage.empty();
 }
 
-// Every schedule has a plan of its own.
 void check_comparison(const SimulateOptions& o) {
-  if (!o.planning.plan_file.empty())
-    throw Error("--compare-schedules plans for every schedule, but --plan gives one plan",
-                "leave out one of them", ExitCode::usage);
   if (!o.json_file.empty() || !o.trace_file.empty() || !o.schedule_file.empty())
     throw Error("--compare-schedules prints a table, and has no one schedule to write to a file",
                 "write the files without it, one --schedule at a time", ExitCode::usage);
 }
 
-void write_page(const SimulateOptions& options, const Profile& profile,
-                const std::vector<ShownSchedule>& schedules) {
+void write_page(const SimulateOptions& options, const Profile& profile, const std::string& link,
+                const std::vector<std::string>& notes, const std::vector<ShownSchedule>& schedules) {
   if (options.html_file.empty()) return;
-  const std::string title =
-      fmt::format("{}, {}", subject(profile), counted(options.microbatches, "micro-batch", "micro-batches"));
-  write_output(options.html_file,
-               timeline_page(profile, title,
-                             "Simulated. Scroll to zoom, drag to move, double-click to see all; point at an "
-                             "action to see what it is. Below each rank: its memory.",
-                             schedules));
+  const PageTexts texts{.title = fmt::format("{} on {}, {}", subject(profile),
+                                             counted(schedules.front().plan.ranks(), "device"),
+                                             counted(options.microbatches, "micro-batch", "micro-batches")),
+                        .about = fmt::format("Simulated, not measured. Link {}.", link),
+                        .notes = notes};
+  write_output(options.html_file, timeline_page(profile, texts, schedules));
 }
 
 void compare(const SimulateOptions& options, const GivenFiles& given, const Profile& profile) {
@@ -75,7 +70,7 @@ void compare(const SimulateOptions& options, const GivenFiles& given, const Prof
   const ScheduleComparison comparison =
       compare_schedules(options.planning, given, profile, options.microbatches, 1);
   fmt::print("{}", comparison.table);
-  write_page(options, profile, comparison.schedules);
+  write_page(options, profile, comparison.link, comparison.notes, comparison.schedules);
 }
 
 void run(const SimulateOptions& options) {
@@ -103,7 +98,7 @@ void run(const SimulateOptions& options) {
              describe(timeline, plan, profile, schedule, task));
   // 4. Write the files.
   write_results(options, profile, plan, schedule, timeline);
-  write_page(options, profile, {shown(task, plan, timeline, profile)});
+  write_page(options, profile, task.link, {}, {shown(task, plan, schedule, timeline, profile)});
 }
 
 }  // namespace
@@ -121,7 +116,9 @@ void add_simulate(CLI::App& app) {
   add_microbatches_option(command, options->microbatches, "Schedule");
   command
       .add_flag("--compare-schedules", options->compare,
-                "plan and simulate every schedule, and print them side by side")
+                "plan and simulate every schedule, and print them side by side; with --plan, those that the "
+                "plan fits")
+      ->excludes(command.get_option("--schedule"))
       ->group("Schedule");
   CLI::Option* width = command.add_option("--width", options->width,
                                           "width of the drawn grid, in characters [the terminal's, else 80]");

@@ -11,6 +11,8 @@
 #include "app/cli/commands.h"
 #include "app/cli/output_file.h"
 #include "app/obtain/data_options.h"
+#include "data/cifar.h"
+#include "data/obtain.h"
 #include "framework/error.h"
 #include "framework/files/checkpoint_folder.h"
 #include "framework/json.h"
@@ -26,13 +28,18 @@ struct DoctorOptions {
   std::string checkpoint_folder, data_dir, json_file;
 };
 
-// Reads the data as training would, so that it finds what is wrong with them.
+// Reads the data as training would, so that it finds what is wrong with them, but downloads nothing.
 void look_at_data(const std::string& data_dir, JobFacts& job) {
-  if (data_dir.empty()) return;
+  const std::string path = published_folder(cifar10(), {.data_dir = data_dir});
+  if (path.empty()) {
+    job.data_missing = fmt::format("{} is not on this machine: train would download it, else generate images",
+                                   cifar10().name);
+    return;
+  }
   try {
-    const DataSplits data = read_data(data_dir);
-    job.data = fmt::format("{}: {} images for training, {} for tests", data.train->name(), data.train->size(),
-                           data.test->size());
+    const DataSplits data = read_data(path);
+    job.data = fmt::format("{} in {}: {} images for training, {} for tests", data.train->name(), path,
+                           data.train->size(), data.test->size());
   } catch (const Error& error) {
     job.data_problem = error.what();
   }
@@ -104,8 +111,10 @@ void add_doctor(CLI::App& app) {
   command.add_option("--checkpoint", options->checkpoint_folder, "examine this folder of checkpoints")
       ->type_name("DIR")
       ->group("Examined");
-  command.add_option("--data-dir", options->data_dir, "examine the data in this folder")
-      ->type_name("DIR")
+  command
+      .add_option("--data-dir", options->data_dir,
+                  "examine the data in this folder or file [what train takes: $CIFAR10_DIR, else the cache]")
+      ->type_name("DIR|FILE")
       ->group("Examined");
   add_machine_options(command, options->machine);
   add_output_option(command, "--json", options->json_file, "write the findings");

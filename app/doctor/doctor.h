@@ -22,6 +22,8 @@ struct RankFacts {
   std::vector<EngineFacts> engines;
   std::vector<int> cores;  // the cores that the rank is bound to
   int host_cores = 0, threads = 1;
+  double starved_share = 0;   // of a short computation: the time for which others had the rank's core
+  double load = 0;            // ready threads on the host: the mean of the last minute
   int64_t memory_bytes = 0;   // available
   int64_t locked_bytes = -1;  // that the rank may lock; -1: no limit
   int64_t shared_bytes = 0;   // free in /dev/shm
@@ -43,7 +45,8 @@ struct JobFacts {
   std::string damaged;                  // what is wrong with the newest of them, or ""
   std::string whole;                    // the newest complete one, "" where there is none
   bool threads_of_one_process = false;  // else ranks are processes
-  std::string data;                     // a description of the data; "" when not asked for
+  std::string data;                     // a description of the data
+  std::string data_missing;             // what a run would do without them
   std::string data_problem;
 };
 

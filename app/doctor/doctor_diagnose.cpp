@@ -14,6 +14,7 @@
 #include "app/cli/table.h"
 #include "app/doctor/doctor.h"
 #include "framework/module.h"
+#include "pipeline/host/starved_time.h"
 #include "pipeline/transport/agree.h"
 
 namespace antichain {
@@ -85,6 +86,29 @@ Finding binding(const JobFacts& job) {
           fmt::format("{} for {} a rank", counted(int64_t(first.cores.size()), "core"),
                       counted(first.threads, "thread")),
           ""};
+}
+
+// Others use the cores where a rank had to wait for one, or where more threads than cores were ready. A rank
+// that lacks a core because of the job's own threads is what binding() tells of.
+Finding cores(const JobFacts& job) {
+  const std::string advice =
+      "end what else runs there, or ask for cores of your own: results are the same, speed is not, and the "
+      "times that plans are made from are doubtful";
+  const RankFacts* busiest = &job.ranks[0];
+  for (const RankFacts& rank : job.ranks)
+    if (rank.load / rank.host_cores > busiest->load / busiest->host_cores) busiest = &rank;
+  const std::string load = fmt::format("load {:.1f} on the {} of {}", busiest->load,
+                                       counted(busiest->host_cores, "core"), busiest->host);
+  if (binding(job).health == Health::ok)
+    for (size_t r = 0; r < job.ranks.size(); ++r)
+      if (job.ranks[r].starved_share >= doubtful_starved_share)
+        return {Health::warning, "cores",
+                fmt::format("rank {} on {} had no core for {} % of a short computation; {}", r,
+                            job.ranks[r].host, percent(job.ranks[r].starved_share), load),
+                advice};
+  if (busiest->load > busiest->host_cores)
+    return {Health::warning, "cores", load + " in the last minute", advice};
+  return {Health::ok, "cores", load, ""};
 }
 
 Finding memory(const JobFacts& job) {
@@ -233,6 +257,7 @@ std::vector<Finding> diagnose(const JobFacts& job) {
     all.push_back(clocks(job));
   }
   all.push_back(binding(job));
+  all.push_back(cores(job));
   all.push_back(memory(job));
   all.push_back(limits(job));
   all.push_back(locale(job));
@@ -240,6 +265,8 @@ std::vector<Finding> diagnose(const JobFacts& job) {
   if (!job.folder.empty() && job.ranks.size() > 1) all.push_back(shared(job));
   if (job.checkpoints > 0) all.push_back(checkpoints(job));
   if (!job.data_problem.empty()) all.push_back({Health::problem, "data", job.data_problem, "see --data-dir"});
+  if (!job.data_missing.empty())
+    all.push_back({Health::warning, "data", job.data_missing, "give --data-dir, or set CIFAR10_DIR"});
   if (!job.data.empty()) all.push_back({Health::ok, "data", job.data, ""});
   return all;
 }

@@ -20,6 +20,7 @@
 #include "pipeline/host/host_memory.h"
 #include "pipeline/host/launch.h"
 #include "pipeline/host/seconds.h"
+#include "pipeline/host/starved_time.h"
 #include "pipeline/measure/link_probe.h"
 #include "pipeline/transport/choose_transport.h"
 #include "pipeline/transport/clock_offset.h"
@@ -103,6 +104,20 @@ std::vector<EngineFacts> examine_engines() {
   return all;
 }
 
+// Computes for a moment.
+double share_without_core() {
+  constexpr double moment_s = 0.2;  // a scheduler's turns are some milliseconds
+  const auto start = std::chrono::steady_clock::now();
+  const StarvedTime starved;
+  while (seconds_since(start) < moment_s) continue;
+  return starved.seconds() / seconds_since(start);
+}
+
+double load_of_host() {
+  double minute = 0;
+  return ::getloadavg(&minute, 1) == 1 ? minute : 0;
+}
+
 RankFacts examine_rank(Rank& rank, const std::string& folder) {
   return {.host = rank.job.host(),
           .version = version(),
@@ -113,6 +128,8 @@ RankFacts examine_rank(Rank& rank, const std::string& folder) {
           .cores = bound_cores(),
           .host_cores = available_cores_on_host(),
           .threads = rank.context.threads(),
+          .starved_share = share_without_core(),
+          .load = load_of_host(),
           .memory_bytes = available_memory_bytes(),
           .locked_bytes = lockable_bytes(),
           .shared_bytes = free_bytes("/dev/shm"),
@@ -125,9 +142,10 @@ RankFacts examine_rank(Rank& rank, const std::string& folder) {
 std::string to_text(const RankFacts& f) {
   nlohmann::json engines = nlohmann::json::array();
   for (const EngineFacts& engine : f.engines) engines.push_back({engine.missing, engine.present});
-  return nlohmann::json{f.host,         f.version,      f.mpi,        f.device,           f.locale,
-                        engines,        f.cores,        f.host_cores, f.threads,          f.memory_bytes,
-                        f.locked_bytes, f.shared_bytes, f.folder,     f.folder_free_bytes}
+  return nlohmann::json{f.host,         f.version,       f.mpi,    f.device,
+                        f.locale,       engines,         f.cores,  f.host_cores,
+                        f.threads,      f.starved_share, f.load,   f.memory_bytes,
+                        f.locked_bytes, f.shared_bytes,  f.folder, f.folder_free_bytes}
       .dump();
 }
 
@@ -144,11 +162,13 @@ RankFacts facts_from_text(const std::string& text) {
           .cores = j[6],
           .host_cores = j[7],
           .threads = j[8],
-          .memory_bytes = j[9],
-          .locked_bytes = j[10],
-          .shared_bytes = j[11],
-          .folder = j[12],
-          .folder_free_bytes = j[13]};
+          .starved_share = j[9],
+          .load = j[10],
+          .memory_bytes = j[11],
+          .locked_bytes = j[12],
+          .shared_bytes = j[13],
+          .folder = j[14],
+          .folder_free_bytes = j[15]};
 }
 
 JobFacts examine(Rank& rank, const std::string& folder) {

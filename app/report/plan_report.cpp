@@ -40,13 +40,6 @@ struct Shown {
   }
 };
 
-// Returns "14: conv1 to layer1.1.conv2".
-std::string nodes_in_short(const PlanStage& stage, const Profile& profile) {
-  const std::string &first = profile.nodes[size_t(stage.nodes.front())].name,
-                    &last = profile.nodes[size_t(stage.nodes.back())].name;
-  return fmt::format("{}: {}{}", stage.nodes.size(), first, stage.nodes.size() > 1 ? " to " + last : "");
-}
-
 Table stage_table(const Plan& plan, const Profile& profile, const PlanFigures& all, const Shown& shown) {
   using enum Table::Align;
   std::vector<Table::Column> columns = {{"stage"}, {"rank"}};
@@ -65,7 +58,7 @@ Table stage_table(const Plan& plan, const Profile& profile, const PlanFigures& a
     const StagePrice& sum = all.stages[s];
     std::vector<std::string> row = {std::to_string(s), ranges(stage.ranks)};
     if (shown.devices) row.push_back(ranges(stage.devices.empty() ? stage.ranks : stage.devices));
-    for (const std::string& cell : {nodes_in_short(stage, profile), milliseconds(sum.forward_s),
+    for (const std::string& cell : {layers_in_short(stage, profile), milliseconds(sum.forward_s),
                                     milliseconds(sum.backward_s), milliseconds(double(sum.stage_ns) * 1e-9),
                                     short_mebibytes(sum.boundary.bytes), short_mebibytes(sum.memory_bytes)})
       row.push_back(cell);
@@ -116,6 +109,27 @@ std::string subject(const Profile& profile) {
   const std::string model = printable(profile.model);
   return profile.microbatch == 0 ? model
                                  : fmt::format("{} in micro-batches of {}", model, profile.microbatch);
+}
+
+std::string layers_in_short(const PlanStage& stage, const Profile& profile) {
+  const std::string &first = profile.nodes[size_t(stage.nodes.front())].name,
+                    &last = profile.nodes[size_t(stage.nodes.back())].name;
+  return fmt::format("{}: {}{}", stage.nodes.size(), first, stage.nodes.size() > 1 ? " to " + last : "");
+}
+
+std::string device_in_short(int device, const Cluster& cluster) {
+  const Device& it = cluster.device(device);
+  const auto differs = [&](auto field) {
+    return std::ranges::any_of(cluster.devices,
+                               [&](const Device& other) { return other.*field != it.*field; });
+  };
+  std::string text = fmt::format("device {}", device);
+  if (differs(&Device::speed)) text += fmt::format(", speed {}", it.speed);
+  if (differs(&Device::memory_bytes))
+    text += it.memory_bytes > 0 ? fmt::format(", {:.1f} GiB", double(it.memory_bytes) / (1 << 30))
+                                : ", any memory";
+  if (differs(&Device::node)) text += fmt::format(", node {}", it.node);
+  return text;
 }
 
 std::string one_device(const Cluster& cluster) {

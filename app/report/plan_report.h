@@ -21,6 +21,10 @@ std::string describe_step(const Plan&, const Profile&, const PlanTask&);
 
 // Returns "resnet18 in micro-batches of 16", or only the name where the size is unknown.
 std::string subject(const Profile&);
+// Returns a stage's number of nodes and its ends: "14: conv1 to layer1.1.conv2".
+std::string layers_in_short(const PlanStage&, const Profile&);
+// Returns "device 3", and what of it is not the same for all devices of the cluster: "device 3, speed 0.5".
+std::string device_in_short(int device, const Cluster&);
 // Returns what a speedup is relative to: "one device", or "the fastest device".
 std::string one_device(const Cluster&);
 // Returns ascending numbers with ranges abbreviated: "0-3,6".

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "app/cli/number_text.h"
@@ -17,14 +18,6 @@
 
 namespace antichain {
 namespace {
-
-struct Row {
-  PlanTask task;
-  Plan plan;
-  Timeline timeline;
-  int64_t memory_bytes = 0;  // of the fullest rank
-  int64_t messages = 0;
-};
 
 // --chunks is for the policies that leave it open, and --in-flight for `auto`.
 PlanningOptions options_for(const std::string& schedule, PlanningOptions options) {
@@ -41,90 +34,90 @@ int64_t messages_of(const Schedule& schedule) {
   return sends;
 }
 
-Row row_of(const Profile& profile, PlanTask task) {
-  Row row{.task = std::move(task)};
-  row.plan = make_plan(profile, row.task);
-  const Schedule schedule = obtain_schedule({}, row.task, profile, row.plan);
-  row.timeline = simulate(schedule, row.plan, profile, row.task.options.cluster, row.task.options.steps);
-  const std::vector<int64_t> memory = peak_memory_bytes(schedule, row.plan, profile);
-  row.memory_bytes = *std::ranges::max_element(memory);
-  row.messages = messages_of(schedule);
-  return row;
+struct Row {
+  PlanTask task;
+  ShownSchedule shown;
+};
+
+Row row_of(const PlanningOptions& planning, const GivenFiles& given, const Profile& profile,
+           const PlanTask& task) {
+  const Plan plan = obtain_plan(planning, given, profile, task);
+  const Schedule schedule = obtain_schedule(given, task, profile, plan);
+  const Timeline timeline = simulate(schedule, plan, profile, task.options.cluster, task.options.steps);
+  return {task, shown(task, plan, schedule, timeline, profile)};
 }
 
-std::vector<std::string> cells(const Row& row, const Profile& profile, bool best) {
-  return {fmt::format("{} {}", best ? "*" : " ", row.task.schedule),
-          std::to_string(int(row.plan.stages.size())),
-          compact_ms(row.timeline.step_s),
-          compact_ms(row.timeline.period_s),
-          compact_ms(row.timeline.span_s()),
-          percent(row.timeline.bubble_fraction()),
-          fmt::format("{:.2f}", speedup(row.timeline.period_s, profile, row.task.options)),
-          compact_mebibytes(row.memory_bytes),
-          std::to_string(row.messages)};
+std::string table_of(const std::vector<Row>& rows) {
+  std::vector<Table::Column> columns = {{"  schedule", Table::Align::left}};
+  for (const auto& [header, cell] : rows.front().shown.figures) columns.push_back({header});
+  Table table(columns);
+  for (const auto& [task, shown] : rows) {
+    std::vector<std::string> cells = {fmt::format("{} {}", shown.best ? "*" : " ", shown.name)};
+    for (const auto& [header, cell] : shown.figures) cells.push_back(cell);
+    table.add(cells, shown.best ? Style::good : Style::plain);
+  }
+  return table.str();
 }
 
 }  // namespace
 
-ShownSchedule shown(const PlanTask& task, const Plan& plan, const Timeline& timeline,
-                    const Profile& profile) {
+ShownSchedule shown(const PlanTask& task, const Plan& plan, const Schedule& schedule,
+                    const Timeline& timeline, const Profile& profile) {
+  const std::vector<int64_t> memory = peak_memory_bytes(schedule, plan, profile);
   return {.name = task.schedule,
-          .about = fmt::format("step {} ms, {}bubble {} %, speedup {:.2f}", milliseconds(timeline.step_s),
-                               timeline.period_s < timeline.step_s
-                                   ? fmt::format("period {} ms, ", milliseconds(timeline.period_s))
-                                   : "",
-                               percent(timeline.bubble_fraction()),
-                               speedup(timeline.period_s, profile, task.options)),
+          .figures = {{"stages", std::to_string(plan.stages.size())},
+                      {"step\nms", compact_ms(timeline.step_s)},
+                      {"period\nms", compact_ms(timeline.period_s)},
+                      {"span\nms", compact_ms(timeline.span_s())},
+                      {"bubble\n%", percent(timeline.bubble_fraction())},
+                      {"speedup", fmt::format("{:.2f}", speedup(timeline.period_s, profile, task.options))},
+                      {"memory\nMiB", compact_mebibytes(*std::ranges::max_element(memory))},
+                      {"messages", std::to_string(messages_of(schedule))}},
           .plan = plan,
+          .cluster = task.options.cluster,
           .timeline = timeline};
 }
 
 ScheduleComparison compare_schedules(const PlanningOptions& planning, const GivenFiles& given,
                                      const Profile& profile, int microbatches, int ranks) {
-  using enum Table::Align;
   std::vector<Row> rows;
-  std::string refusals;
+  std::vector<std::pair<std::string, std::string>> refusals;
   std::optional<Error> refusal;
   std::vector<std::string> schedules = training_policies();
   schedules.emplace_back(planned_order);
   for (const std::string& schedule : schedules) {
     try {
-      rows.push_back(row_of(profile, plan_task(options_for(schedule, planning), given, profile, schedule,
-                                               microbatches, ranks)));
+      const PlanningOptions options = options_for(schedule, planning);
+      rows.push_back(
+          row_of(options, given, profile, plan_task(options, given, profile, schedule, microbatches, ranks)));
     } catch (const Error& error) {
       if (error.code() == ExitCode::failure) throw;
       refusal = error;
-      refusals += hanging(schedule, 15, error.what());
+      refusals.emplace_back(schedule, error.what());
     }
   }
   if (rows.empty()) throw Error(*refusal);
-  const auto best = std::ranges::min_element(rows, {}, [](const Row& row) { return row.timeline.period_s; });
-  Table table({{"  schedule", left},
-               {"stages"},
-               {"step\nms"},
-               {"period\nms"},
-               {"span\nms"},
-               {"bubble\n%"},
-               {"speedup"},
-               {"memory\nMiB"},
-               {"messages"}});
-  for (const Row& row : rows)
-    table.add(cells(row, profile, &row == &*best), &row == &*best ? Style::good : Style::plain);
-  const std::string heading =
-      fmt::format("Schedules for {} on {}", subject(profile), counted(rows.front().plan.ranks(), "device"));
+  const auto period_s = [](const Row& row) { return row.shown.timeline.period_s; };
+  std::ranges::min_element(rows, {}, period_s)->shown.best = true;
+  const std::string heading = fmt::format(
+      "Schedules for {} on {}{}", subject(profile), counted(rows.front().shown.plan.ranks(), "device"),
+      planning.plan_file.empty() ? "" : ", with the plan " + planning.plan_file);
   const auto split =
       std::ranges::find_if(rows, [](const Row& row) { return !row.task.backward_split.empty(); });
-  ScheduleComparison comparison;
-  comparison.table =
-      fmt::format("{}\n{}\nLink {}\n{}\n{}\n{}{}{}", styled(Style::heading, heading),
-                  counted(microbatches, "micro-batch", "micro-batches"), rows.front().task.link,
-                  split == rows.end() ? "" : split->task.backward_split, table.str(),
-                  hanging("", 0, "*: the shortest period, which is from a step to the next"),
-                  hanging("", 0,
-                          "span: the longest time from a rank's first action to its last; memory: the "
-                          "peak of the fullest rank; messages: in one step"),
-                  refusals);
-  for (Row& row : rows) comparison.schedules.push_back(shown(row.task, row.plan, row.timeline, profile));
+  ScheduleComparison comparison{
+      .notes = {"*: the shortest period, which is from a step to the next",
+                "span: the longest time from a rank's first action to its last; memory: the peak of the "
+                "fullest rank; messages: in one step"},
+      .link = rows.front().task.link};
+  comparison.table = fmt::format("{}\n{}\nLink {}\n{}\n{}\n", styled(Style::heading, heading),
+                                 counted(microbatches, "micro-batch", "micro-batches"), comparison.link,
+                                 split == rows.end() ? "" : split->task.backward_split, table_of(rows));
+  for (const std::string& note : comparison.notes) comparison.table += hanging("", 0, note);
+  for (const auto& [schedule, why] : refusals) {
+    comparison.table += hanging(schedule, 15, why);
+    comparison.notes.push_back(schedule + ": " + why);
+  }
+  for (Row& row : rows) comparison.schedules.push_back(std::move(row.shown));
   return comparison;
 }
 

@@ -1,5 +1,5 @@
 // A ScheduleComparison sets all schedules side by side, on one network and one cluster. Each has a plan of
-// its own, because each has its own number of stages a rank.
+// its own, because each has its own number of stages a rank; or all have the user's plan, if it fits them.
 #pragma once
 
 #include <string>
@@ -14,8 +14,10 @@
 namespace antichain {
 
 struct ScheduleComparison {
-  std::string table;
+  std::string table;                     // with all that it assumes and the notes
   std::vector<ShownSchedule> schedules;  // those that have a plan
+  std::vector<std::string> notes;        // what the columns mean, and why a schedule has no row
+  std::string link;                      // its speed, and where that comes from
 };
 
 // The table has a row for each schedule that trains: the step, the longest span of a rank, the bubble, the
@@ -25,7 +27,7 @@ struct ScheduleComparison {
 ScheduleComparison compare_schedules(const PlanningOptions&, const GivenFiles&, const Profile&,
                                      int microbatches, int ranks);
 
-// Names the task's schedule and its figures.
-ShownSchedule shown(const PlanTask&, const Plan&, const Timeline&, const Profile&);
+// Returns the timeline with the figures that the table has for it.
+ShownSchedule shown(const PlanTask&, const Plan&, const Schedule&, const Timeline&, const Profile&);
 
 }  // namespace antichain

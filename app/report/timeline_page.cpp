@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "app/cli/number_text.h"
+#include "app/report/plan_report.h"
 #include "framework/printable.h"
 #include "partition/plan/stage_cost.h"
 
@@ -49,11 +50,11 @@ std::string wait_of(const Event& recv, const Profile& profile) {
 }
 
 // Returns each event as [rank, letter, stage, micro-batch, begin, end, what it waited for].
-Json events_of(const ShownSchedule& shown, const Profile& profile) {
+Json events_of(const Timeline& timeline, const Profile& profile) {
   Json events = Json::array();
   std::string waits;
   int rank = -1;
-  for (const Event& e : shown.timeline.events) {
+  for (const Event& e : timeline.events) {
     if (e.rank != std::exchange(rank, e.rank)) waits.clear();
     if (e.action.verb == Verb::recv && e.end_s > e.start_s) waits = wait_of(e, profile);
     const char letter = letter_of(e.action.verb);
@@ -64,10 +65,24 @@ Json events_of(const ShownSchedule& shown, const Profile& profile) {
   return events;
 }
 
+// Returns for each rank the words for its device, and for each of its stages the words for its layers.
+Json ranks_of(const ShownSchedule& shown, const Profile& profile) {
+  Json ranks = Json::array();
+  for (int rank = 0; rank < shown.plan.ranks(); ++rank) {
+    Json layers = Json::array();
+    for (const int stage : stages_of_rank(shown.plan, rank))
+      layers.push_back(fmt::format("stage {}, nodes {}", stage,
+                                   layers_in_short(shown.plan.stages[size_t(stage)], profile)));
+    ranks.push_back(
+        {{"device", device_in_short(shown.plan.device_of(rank), shown.cluster)}, {"layers", layers}});
+  }
+  return ranks;
+}
+
 // Returns for each rank a list of moments, and of the bytes from each moment on.
-Json memory_of(const ShownSchedule& shown, const Profile& profile) {
-  std::vector<int64_t> kept, held(size_t(shown.plan.ranks()), 0);
-  for (const PlanStage& stage : shown.plan.stages) {
+Json memory_of(const Plan& plan, const Timeline& timeline, const Profile& profile) {
+  std::vector<int64_t> kept, held(size_t(plan.ranks()), 0);
+  for (const PlanStage& stage : plan.stages) {
     kept.push_back(0);
     for (const int n : stage.nodes) {
       const NodeCost& cost = profile.nodes[size_t(n)].cost;
@@ -76,7 +91,7 @@ Json memory_of(const ShownSchedule& shown, const Profile& profile) {
     }
   }
   std::vector<std::vector<std::pair<double, int64_t>>> changes(held.size());
-  for (const Event& e : shown.timeline.events) {
+  for (const Event& e : timeline.events) {
     const Verb verb = e.action.verb;
     if (verb == Verb::forward) changes[size_t(e.rank)].push_back({e.start_s, kept[size_t(e.action.stage)]});
     if (verb == Verb::backward || verb == Verb::backward_weight)
@@ -92,7 +107,7 @@ Json memory_of(const ShownSchedule& shown, const Profile& profile) {
       const double at_s = changes[rank][i].first;
       if (i + 1 == changes[rank].size() || changes[rank][i + 1].first > at_s) curve.push_back({at_s, now});
     }
-    curve.push_back({shown.timeline.length_s(), now});
+    curve.push_back({timeline.length_s(), now});
     all.push_back(curve);
   }
   return all;
@@ -100,20 +115,26 @@ Json memory_of(const ShownSchedule& shown, const Profile& profile) {
 
 }  // namespace
 
-std::string timeline_page(const Profile& profile, const std::string& title, const std::string& about,
+std::string timeline_page(const Profile& profile, const PageTexts& texts,
                           const std::vector<ShownSchedule>& schedules) {
-  constexpr int steps_that_overlap = 3;  // the one in the middle is the steady state
-  Json data = {{"title", title}, {"about", about}, {"schedules", Json::array()}};
-  for (ShownSchedule shown : schedules) {
-    if (shown.timeline.period_s < shown.timeline.step_s)
-      shown.timeline = repeated(shown.timeline, steps_that_overlap);
+  const bool overlap = std::ranges::any_of(
+      schedules, [](const ShownSchedule& s) { return s.timeline.period_s < s.timeline.step_s; });
+  const int steps = overlap ? 3 : 1;  // where they overlap, the one in the middle is the steady state
+  Json data = {{"title", texts.title},
+               {"about", texts.about},
+               {"notes", texts.notes},
+               {"steps", steps},
+               {"schedules", Json::array()}};
+  for (const ShownSchedule& shown : schedules) {
+    const Timeline all = repeated(shown.timeline, steps);
     data["schedules"].push_back({{"name", shown.name},
-                                 {"about", shown.about},
-                                 {"ranks", shown.plan.ranks()},
-                                 {"stages_a_rank", int(shown.plan.stages.size()) / shown.plan.ranks()},
-                                 {"step_s", shown.timeline.length_s()},
-                                 {"events", events_of(shown, profile)},
-                                 {"memory", memory_of(shown, profile)}});
+                                 {"best", shown.best},
+                                 {"figures", shown.figures},
+                                 {"ranks", ranks_of(shown, profile)},
+                                 {"several_stages", has_several_stages_a_rank(shown.plan)},
+                                 {"length_s", all.length_s()},
+                                 {"events", events_of(all, profile)},
+                                 {"memory", memory_of(shown.plan, all, profile)}});
   }
   std::string text = data.dump(-1, ' ', true);
   // "</script>" within a name would end the page's script.

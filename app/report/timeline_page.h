@@ -1,27 +1,37 @@
-// A timeline page shows timelines of one or several schedules in a browser: zoom, what each action is and
-// waits for, and the memory of each rank over time. It is one file and loads nothing.
+// A timeline page shows timelines of one or several schedules in a browser: a table of their figures, zoom,
+// what each action is and waits for, each rank's device and layers, and its memory over time. It is one file
+// and loads nothing.
 #pragma once
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "partition/plan/plan.h"
+#include "partition/profile/cluster.h"
 #include "pipeline/schedule/timeline.h"
 
 namespace antichain {
 
 struct ShownSchedule {
-  std::string name, about;
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> figures;  // header ("step\nms") and cell of a table's row
   Plan plan;
+  Cluster cluster;
   Timeline timeline;
+  bool best = false;
 };
 
-// Everything in the page is computed here: its script only draws. `profile` names the nodes and has what each
-// keeps of a micro-batch. Bytes are the planners': what is held of the weights, and what forwards keep for
-// backwards (partition/plan/stage_cost.h).
-std::string timeline_page(const Profile&, const std::string& title, const std::string& about,
-                          const std::vector<ShownSchedule>&);
+struct PageTexts {
+  std::string title, about;
+  std::vector<std::string> notes;  // below the table of figures
+};
+
+// Everything in the page is computed here: its script only draws. It shows equally many steps of every
+// schedule. `profile` names the nodes and has what each keeps of a micro-batch. Bytes are the planners': what
+// is held of the weights, and what forwards keep for backwards (partition/plan/stage_cost.h).
+std::string timeline_page(const Profile&, const PageTexts&, const std::vector<ShownSchedule>&);
 
 // Returns the page with {{data}} where its data go.
 std::string_view timeline_page_text();

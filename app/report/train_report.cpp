@@ -13,12 +13,16 @@
 
 namespace antichain {
 
+namespace {
+bool are_generated(const std::string& data) { return data.starts_with("generated"); }
+}  // namespace
+
 TrainReporter::TrainReporter(MetricsFile& metrics, const DataSet& data, std::vector<std::string> host_of_rank,
                              LossWatch loss_watch)
     : metrics_(metrics),
       data_(data),
       host_of_rank_(std::move(host_of_rank)),
-      note_(data.name().starts_with("generated") ? data.name() : ""),
+      note_(are_generated(data.name()) ? data.name() : ""),
       loss_watch_(std::move(loss_watch)),
       bar_(stdout) {}
 
@@ -49,8 +53,7 @@ void TrainReporter::on_step(const StepReport& r) {
              .loss = r.loss,
              .accuracy = r.accuracy,
              .images_per_s = r.images_per_s,
-             .mean_loss = mean_loss(r.loss),
-             .note = note_});
+             .mean_loss = mean_loss(r.loss)});
 }
 
 void TrainReporter::on_evaluation(const EvaluationReport& r) {
@@ -98,7 +101,11 @@ std::string describe(const TrainSummary& s) {
   const std::string trained = s.accuracy ? fmt::format(", accuracy {:.2f} %", *s.accuracy * 100) : "";
   const auto labelled = [](const char* label, const std::string& text) { return hanging(label, 15, text); };
   return labelled("Last step", fmt::format("loss {:.4f}{}", s.loss, trained)) +
-         labelled("Test accuracy", accuracy + best) +
+         labelled("Test accuracy",
+                  accuracy + best +
+                      (s.evaluation && are_generated(s.data)
+                           ? "; generated images are easy to tell apart, so this is no result"
+                           : "")) +
          (s.ended_early.empty() ? "" : labelled("Ended early", s.ended_early)) +
          labelled("Step time",
                   fmt::format("predicted {} ms, {}", milliseconds(s.predicted_step_s), measured)) +

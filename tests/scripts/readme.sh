@@ -1,7 +1,7 @@
 #!/bin/bash
 # Runs README's own commands, as they are typed, in a folder that has what a fresh clone has after ./run.sh:
 # build/antichain and docs/. Those that need the reader's data, mpirun or a cluster are left out; training
-# takes 2 steps. A simulation must print what README shows.
+# takes 2 steps. A simulation must print what README shows, and … stands where README leaves lines out.
 #
 #   tests/scripts/readme.sh PROGRAM SOURCE
 set -euo pipefail
@@ -22,7 +22,7 @@ awk '
   /^\$ build\/antichain / { sub(/^\$ /, ""); ++count; print > "commands"; showing = count; next }
   /^build\/antichain / { ++count; line = $0; while (line ~ /\\$/) { getline rest; sub(/\\$/, "", line); line = line rest }
                          print line > "commands"; showing = 0; next }
-  showing && NF { print > ("shown." showing) }
+  showing && NF && !/^…$/ { print > ("shown." showing) }
 ' "$source/README.md"
 
 ran=0 number=0

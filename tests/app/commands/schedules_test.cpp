@@ -98,7 +98,13 @@ TEST_F(SchedulesOfCommands, SchedulesOfSeveralStagesARankAreComparedTradedAndTra
   }
   EXPECT_THAT(compared.out, HasSubstr("auto"));
   EXPECT_THAT(compared.out, HasSubstr("interleaved can't be run with 5 micro-batches on 2 ranks"));
-  refused("simulate --profile p.json --plan plan.json --compare-schedules", 2, "--compare-schedules plans");
+  refused("simulate --profile p.json --stages 2 --schedule zb-v --compare-schedules", 2, "excludes");
+  const ProgramRun of_one_plan =
+      run("simulate --profile p.json --plan plan.json --compare-schedules --html p.html");
+  EXPECT_EQ(of_one_plan.code, 0) << of_one_plan.err;
+  for (const char* line : {"with the plan plan.json", "  zb-h1", "interleaved  ", "zb-v         "})
+    EXPECT_THAT(of_one_plan.out, HasSubstr(line));
+  EXPECT_THAT(read_file(path("p.html")), HasSubstr("zb-v"));
   refused("plan --profile p.json --stages 2 --schedule zb-v --chunks 3", 2, "zb-v has 2 stages a rank");
   refused("plan --profile p.json --stages 2 --schedule interleaved --microbatches 5", 2, "--microbatches 6");
 

@@ -79,6 +79,10 @@ TEST(Doctor, FindsEachTrouble) {
          j.ranks[0].cores = {0, 1};
          j.ranks[1].cores = {1, 2};
        }},
+      {"cores", Health::warning, "load 10.2 on the 2 cores of b",
+       [](JobFacts& j) { j.ranks[3].load = 10.2; }},
+      {"cores", Health::warning, "rank 1 on a had no core for 45.0 %",
+       [](JobFacts& j) { j.ranks[1].starved_share = 0.45; }},
       {"memory", Health::warning, "256 MiB",
        [](JobFacts& j) { j.ranks[3].memory_bytes = j.ranks[2].memory_bytes = GiB / 2; }},
       {"limits", Health::warning, "/dev/shm on b", [](JobFacts& j) { j.ranks[3].shared_bytes = 1 << 20; }},
@@ -93,6 +97,8 @@ TEST(Doctor, FindsEachTrouble) {
       {"checkpoints", Health::warning, "10 MiB free",
        [](JobFacts& j) { j.ranks[1].folder_free_bytes = 10 << 20; }},
       {"checkpoints", Health::warning, "5 MB/s", [](JobFacts& j) { j.folder_bytes_per_s = 5e6; }},
+      {"data", Health::warning, "would download it",
+       [](JobFacts& j) { j.data_missing = "would download it"; }},
       {"data", Health::problem, "truncated", [](JobFacts& j) { j.data_problem = "truncated"; }}};
   for (const Trouble& trouble : troubles) {
     JobFacts job = healthy();
@@ -104,6 +110,14 @@ TEST(Doctor, FindsEachTrouble) {
     EXPECT_NE(finding.advice, "") << finding.what;
     EXPECT_GE(worst(findings), trouble.health);
   }
+}
+
+// Their share of the cores is the binding's matter.
+TEST(Doctor, TheJobsOwnThreadsAreNotTakenForOthers) {
+  JobFacts job = healthy();
+  job.ranks[2].cores = job.ranks[3].cores;
+  job.ranks[2].starved_share = job.ranks[3].starved_share = 0.5;
+  EXPECT_EQ(about(diagnose(job), "cores").health, Health::ok);
 }
 
 TEST(Doctor, FactsTravelAsText) {

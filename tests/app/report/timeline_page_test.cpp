@@ -21,9 +21,21 @@ struct Page {
   Page() {
     profile.nodes[2].name = "</script><b>";
     timeline = simulate(make_schedule(profile, plan, Policy::one_f_one_b, 3), plan, profile, {});
-    text = timeline_page(profile, "title", "about", {{"1f1b", "a step", plan, timeline}});
+    text = page_of({shown("1f1b", timeline)});
   }
-  nlohmann::json data() const {
+  ShownSchedule shown(const std::string& name, const Timeline& its_timeline) const {
+    const Cluster cluster{.devices = {{.speed = 1}, {.speed = 0.5}}};
+    return {.name = name,
+            .figures = {{"step\nms", "9"}},
+            .plan = plan,
+            .cluster = cluster,
+            .timeline = its_timeline};
+  }
+  std::string page_of(const std::vector<ShownSchedule>& schedules) const {
+    return timeline_page(profile, {.title = "title", .about = "about", .notes = {"a note"}}, schedules);
+  }
+  nlohmann::json data() const { return data_of(text); }
+  static nlohmann::json data_of(const std::string& text) {
     const std::string begin = "type=\"application/json\">";
     const size_t from = text.find(begin) + begin.size();
     return nlohmann::json::parse(text.substr(from, text.find("</script>", from) - from));
@@ -38,7 +50,7 @@ struct Page {
 TEST(TimelinePage, HasTheSimulatedTimesAndBytes) {
   const Page page;
   const nlohmann::json shown = page.data().at("schedules").at(0);
-  EXPECT_EQ(shown.at("step_s"), page.timeline.step_s);
+  EXPECT_EQ(shown.at("length_s"), page.timeline.step_s);
   ASSERT_EQ(shown.at("events").size(), 12u) << "three forwards and backwards on both ranks";
   const nlohmann::json first_on_rank_1 = shown.at("events").at(6);
   EXPECT_EQ(first_on_rank_1.at(0), 1);
@@ -55,6 +67,28 @@ TEST(TimelinePage, HasTheSimulatedTimesAndBytes) {
   };
   EXPECT_EQ(most(0), 200);
   EXPECT_EQ(most(1), 100);
+}
+
+TEST(TimelinePage, SaysWhatEachRankHas) {
+  const nlohmann::json ranks = Page().data().at("schedules").at(0).at("ranks");
+  ASSERT_EQ(ranks.size(), 2u);
+  EXPECT_EQ(ranks.at(1).at("device"), "device 1, speed 0.5");
+  EXPECT_EQ(ranks.at(1).at("layers").at(0).get<std::string>().substr(0, 17), "stage 1, nodes 1:");
+}
+
+// A schedule whose steps overlap needs several to show it, and then all have as many: on one axis of time
+// the shorter one is the faster one.
+TEST(TimelinePage, ShowsEquallyManyStepsOfEverySchedule) {
+  const Page page;
+  Timeline overlapped = page.timeline;
+  overlapped.period_s = overlapped.step_s * 0.9;
+  const nlohmann::json data =
+      Page::data_of(page.page_of({page.shown("a", page.timeline), page.shown("b", overlapped)}));
+  EXPECT_EQ(data.at("steps"), 3);
+  for (const auto& schedule : data.at("schedules")) EXPECT_EQ(schedule.at("events").size(), 3 * 12u);
+  EXPECT_DOUBLE_EQ(data.at("schedules").at(0).at("length_s"), 3 * page.timeline.step_s);
+  EXPECT_DOUBLE_EQ(data.at("schedules").at(1).at("length_s"), 2.8 * page.timeline.step_s);
+  EXPECT_EQ(data.at("notes").at(0), "a note");
 }
 
 TEST(TimelinePage, LoadsNothing) {
@@ -76,7 +110,13 @@ TEST(TimelinePage, IsDrawnByABrowser) {
   const std::string browser = output_of("command -v chromium chromium-browser google-chrome | head -n 1");
   if (browser.empty()) GTEST_SKIP() << "there is no Chromium";
   const TemporaryFolder folder;
-  write_file(folder.str() + "/page.html", Page().text);
+  // The wheel alone is left to the page, which scrolls.
+  const std::string wheels =
+      "<script type=\"module\">for (const ctrlKey of [false, true]) {"
+      "const turn = new WheelEvent('wheel', { deltaY: 1, cancelable: true, ctrlKey });"
+      "document.querySelector('svg').dispatchEvent(turn);"
+      "document.body.append(` zooms with Ctrl ${ctrlKey}: ${turn.defaultPrevented};`); }</script>";
+  write_file(folder.str() + "/page.html", Page().text + wheels);
   const std::string drawn =
       output_of("timeout 60 " + browser.substr(0, browser.find('\n')) +
                 " --headless --no-sandbox --disable-gpu --virtual-time-budget=5000 "
@@ -85,7 +125,9 @@ TEST(TimelinePage, IsDrawnByABrowser) {
   size_t actions = 0;
   for (size_t at = 0; (at = drawn.find("<rect class=\"action\"", at)) != std::string::npos; ++at) ++actions;
   EXPECT_EQ(actions, 12u);
-  EXPECT_NE(drawn.find(">rank 1</text>"), std::string::npos);
+  EXPECT_NE(drawn.find(">rank 1</tspan>"), std::string::npos);
+  EXPECT_NE(drawn.find(">device 1, speed 0.5</td>"), std::string::npos);
+  EXPECT_NE(drawn.find("zooms with Ctrl false: false; zooms with Ctrl true: true;"), std::string::npos);
   size_t curves = 0;
   for (size_t at = 0; (at = drawn.find("<path class=\"memory\"", at)) != std::string::npos; ++at) ++curves;
   EXPECT_EQ(curves, 2u);
