@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "framework/backend.h"
+#include "tests/layers/op_harness.h"
 
 namespace antichain::harness {
 
@@ -18,6 +19,8 @@ struct Engine {
   Precision precision = Precision::float32;
   bool rounds_before_bias = false;       // in bf16: what a convolution's bias is added to
   bool rounds_weight_gradients = false;  // in bf16: those of convolutions, once
+  // Returns what this machine lacks for an operator, or nothing.
+  std::string (*lacks)(const OpCase&) = [](const OpCase&) { return std::string(); };
   friend void PrintTo(const Engine& e, std::ostream* out) { *out << e.name; }
 };
 

@@ -12,6 +12,9 @@
 #include "framework/bf16.h"
 #include "framework/random.h"
 #include "layers/conv2d.h"
+#include "layers/conv_transpose2d.h"
+#include "layers/cpu/depthwise.h"
+#include "layers/cpu/narrow_groups.h"
 #include "layers/linear.h"
 #include "tests/layers/guarded.h"
 #include "tests/layers/reference/reference.h"
@@ -280,6 +283,18 @@ bool adds_dy(const Backend& backend, const OpCase& c) { return OpRun(backend, c,
 bool carries_out(const Backend& backend, const OpCase& c) {
   const KernelEntry& entry = backend.entry(c.op->type());
   return (!c.fused && !c.optional) || (entry.fuses && entry.fuses(*c.op));
+}
+
+bool by_onednn(const OpCase& c) {
+  const auto left_over = [](const Conv2d& conv, const Shape& x) {
+    const Shape y = conv.infer({&x, 1}).y.shape;
+    return !cpu::Depthwise::of(conv, x, y, Precision::bf16) &&
+           !cpu::NarrowGroups::of(conv, x, y, Precision::bf16);
+  };
+  if (const auto* conv = dynamic_cast<const Conv2d*>(c.op.get())) return left_over(*conv, c.x[0]);
+  if (const auto* transposed = dynamic_cast<const ConvTranspose2d*>(c.op.get()))
+    return left_over(transposed->convolution(c.x[0]), c.op->infer(c.x).y.shape);
+  return c.op->type() == "linear";
 }
 
 OpCase without_relu(OpCase c) {

@@ -73,6 +73,8 @@ bool adds_dx(const Backend&, const OpCase&);
 bool adds_dy(const Backend&, const OpCase&);
 // Returns false where the operator has others fused into it and the engine cannot do that.
 bool carries_out(const Backend&, const OpCase&);
+// Returns whether the CPU engine leaves the operator's products to oneDNN, and has no loops of its own.
+bool by_onednn(const OpCase&);
 OpCase without_relu(OpCase);  // of a convolution or linear layer
 
 // Returns the number whose gradient backward computes: Σ y · dy, or a loss node's scaled sum of losses.

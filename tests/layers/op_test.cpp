@@ -62,6 +62,8 @@ class Operator : public ::testing::TestWithParam<std::tuple<Engine, OpCase>> {
     engine_ = find(std::get<0>(GetParam()), why);
     if (!engine_) GTEST_SKIP() << why;
     if (!carries_out(*engine_, which())) GTEST_SKIP() << "does not fuse this";
+    why = std::get<0>(GetParam()).lacks(which());
+    if (!why.empty()) GTEST_SKIP() << why;
     values_ = draw(which());
     if (precision() == Precision::bf16) values_ = rounded_to_bf16(values_);
     if (which().fused) keep_off_the_kink();

@@ -192,7 +192,7 @@ void SameBits::expect_reordered(const Shape& shape, Layout from, Layout to) cons
   expect_same_bytes(ours.y, y);
   expect_same_bytes(ours.dx, dx);
   // The instruction that oneDNN rounds by (VCVTNEPS2BF16) takes subnormal numbers for zeros.
-  if (!cpu::has_bf16()) return;
+  if (!cpu::has_bf16()) return;  // its code for other processors loses the sign of −0
   for (int64_t i = 0; i < shape.elements(); ++i)
     if (std::fpclassify(numbers[size_t(i)]) == FP_SUBNORMAL) x.data<T>()[i] = T(0.0f);
   const Reordered normal = reorder(*engine_, x, from, to, dtype<U>);
