@@ -14,11 +14,11 @@ names() {
 # Prints why training would have no CIFAR-10, or nothing. The program looks for it, and downloads it, as it
 # does for training.
 why_no_cifar10() {
-  local said
+  local said code=0
   mkdir -p build/images
-  said="$(build/antichain data batches --quiet --batch 1 --out build/images/one.safetensors 2>&1)" ||
-    { echo "$said" >&2; exit 3; }
-  tr '\n' ' ' <<<"$said" | sed -nE 's/ +/ /g; s/^antichain: (warning: )?//; s/: training on generated images.*//p'
+  said="$(build/antichain data batches --quiet --batch 1 --out build/images/one.safetensors 2>&1)" || code=$?
+  if [ "$code" = 0 ] && [[ "$said" != *"training on generated images"* ]]; then return; fi
+  tr '\n' ' ' <<<"$said" | sed -E 's/ +/ /g; s/ $//; s/^antichain: (warning: )?//; s/: training on generated images.*//'
 }
 
 # Prints the name of scikit-learn's digits.csv.gz, which is taken from Debian's package without installing it,
@@ -40,8 +40,9 @@ digits_file() {
 # Sets `config` to the training whose images are here, and says what they are where they are not CIFAR-10's.
 choose_images() {
   local why file
+  if [ -n "${CIFAR10_DIR:-}" ]; then return; fi
   why="$(why_no_cifar10)"
-  [ -n "$why" ] || return 0
+  if [ -z "$why" ]; then return; fi
   echo
   echo "$why."
   file="$(digits_file)"
@@ -72,10 +73,10 @@ keep_results() {
 # tell_what_is_kept CODE says where the weights are and what to try next. The folder of a run that was refused
 # goes again.
 tell_what_is_kept() {
-  [ "${#results[@]}" != 0 ] || return 0
+  if [ "${#results[@]}" = 0 ]; then return; fi
   local folder="${results[1]}"
   rmdir "$folder" 2>/dev/null && return
-  [ "$1" = 0 ] || return 0
+  if [ "$1" != 0 ]; then return; fi
   cat <<END
 
 The trained weights are in $folder/weights.h5, and all that was printed is in $folder/log.txt. What to do next:

@@ -87,7 +87,9 @@ TEST_F(Obtain, AGeneratedSetThatLostSomethingIsMadeAnew) {
 TEST_F(Obtain, UnpacksAVerifiedArchiveIntoTheCacheOnce) {
   if (!has_curl()) GTEST_SKIP() << "curl is not installed";
   const std::string file = archive();
+  EXPECT_EQ(published_folder(cifar10(), options("", "")), "");
   const Obtained first = obtain_published(cifar10(), options("file://" + file, md5(file)));
+  EXPECT_EQ(published_folder(cifar10(), options("", "")), first.directory);
   EXPECT_NE(first.note.find("downloaded"), std::string::npos);
   EXPECT_EQ(read_cifar(cifar10(), first.directory).train->size(), 6);
   EXPECT_EQ(parts_left(), 0);

@@ -83,11 +83,16 @@ done
 run --help
 [ "$(tail -n 1 out)" = help ] || fail "no help"
 
+case="the environment's folder"
+CIFAR10_DIR=D run
+expect "trained: train --config scripts/run.toml --results runs/5"
+expect_none "CIFAR-10 is not here"
+
 case="a refused training"
 touch cifar10 refuse
 expected=2 run
 expect_none "weights are in"
-[ ! -e runs/5 ] || fail "there is a folder of no run"
+[ ! -e runs/6 ] || fail "there is a folder of no run"
 rm refuse
 
 case="a signal"
