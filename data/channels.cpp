@@ -49,6 +49,10 @@ class Converted : public DataSet {
   int64_t channels_;
 };
 
+bool is_one(const Normalisation& n) {
+  return std::ranges::count(n.mean, n.mean[0]) == 3 && std::ranges::count(n.deviation, n.deviation[0]) == 3;
+}
+
 DataSplits converted(const DataSplits& splits) {
   return {.train = std::make_shared<Converted>(splits.train),
           .test = std::make_shared<Converted>(splits.test)};
@@ -58,7 +62,11 @@ DataSplits converted(const DataSplits& splits) {
 
 DataSplits with_channels(const DataSplits& splits, int64_t channels) {
   ANTICHAIN_CHECK(channels == 1 || channels == 3, "images are grey or have three colours");
-  if (splits.train->image_shape()[0] == channels) return splits;
+  const bool as_they_are = splits.train->image_shape()[0] == channels;
+  if (channels == 1 && as_they_are && !is_one(splits.train->normalisation()))
+    throw Error(fmt::format("{} has three means or deviations for its grey images", splits.train->name()),
+                "give one of each for a network of one channel");
+  if (as_they_are) return splits;
   if (channels == 1)
     throw Error(fmt::format("the images of {} are in colour, but the network takes one channel",
                             splits.train->name()),

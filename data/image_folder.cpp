@@ -114,7 +114,7 @@ bool looks_like_an_image(const fs::path& path) {
 std::vector<fs::path> files_below(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code failed, none;
-  fs::recursive_directory_iterator at(folder, failed), end;
+  fs::recursive_directory_iterator at(folder, fs::directory_options::follow_directory_symlink, failed), end;
   for (; !failed && at != end; at.increment(failed)) {
     if (is_left_behind(at->path()))
       at.disable_recursion_pending();
