@@ -203,10 +203,10 @@ ArrayReader::Opened ArrayReader::open(const std::string& path, ArrayType type) {
     const Session session;
     const Type whole_type(H5Dget_type(*state_->arrays[opened.handle])),
         part_type(H5Dget_type(*reader->state_->arrays[part.handle]));
-    if (!of_source.empty() || part.spec.shape != source.shape || H5Tequal(whole_type, part_type) <= 0)
+    if (!of_source.empty() || !source.fits(part.spec.shape) || H5Tequal(whole_type, part_type) <= 0)
       throw Error(fmt::format("{}: the virtual dataset '{}' does not fit '{}' of {}", state_->name, path,
                               source.dataset, source.file),
-                  "it is put together from plain datasets of its own type, in their whole shapes");
+                  "it is put together from plain datasets of its own type that have all the values");
   }
   const Session session;
   const Object& dataset = *state_->arrays[opened.handle];

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
+#include <numeric>
 #include <set>
 
 #include "framework/error.h"
@@ -33,10 +36,15 @@ std::string place_of(const std::string& source, const std::string& file) {
   return source == "." ? file : (std::filesystem::path(file).parent_path() / source).string();
 }
 
-std::vector<int64_t> shape_of_space(hid_t space) {
-  std::array<hsize_t, H5S_MAX_RANK> extents;
-  const int rank = H5Sget_simple_extent_dims(space, extents.data(), nullptr);
-  return {extents.begin(), extents.begin() + std::max(rank, 0)};
+// Returns the shape in which a selection fits; none where all is selected. (A file does not say how large a
+// source is.)
+std::vector<int64_t> shape_around(hid_t space) {
+  std::array<hsize_t, H5S_MAX_RANK> first, last;
+  if (H5Sget_select_type(space) == H5S_SEL_ALL || H5Sget_select_bounds(space, first.data(), last.data()) < 0)
+    return {};
+  std::vector<int64_t> shape;
+  for (int d = 0; d < H5Sget_simple_extent_ndims(space); ++d) shape.push_back(int64_t(last[size_t(d)]) + 1);
+  return shape;
 }
 
 // Adds the selection of `one` to that of `all`. Returns whether HDF5 could.
@@ -58,6 +66,11 @@ bool add_selection(hid_t all, hid_t one) {
 
 }  // namespace
 
+bool VirtualSource::fits(const std::vector<int64_t>& shape) const {
+  if (!most.empty()) return std::ranges::equal(most, shape, std::ranges::less_equal());
+  return std::accumulate(shape.begin(), shape.end(), int64_t(1), std::multiplies()) == values;
+}
+
 std::vector<VirtualSource> virtual_sources(hid_t dataset, hid_t creation, const std::string& file,
                                            const std::string& path) {
   const auto refuse = [&](const std::string& why) {
@@ -77,7 +90,8 @@ std::vector<VirtualSource> virtual_sources(hid_t dataset, hid_t creation, const 
     if (name.find('%') != std::string::npos || source.find('%') != std::string::npos ||
         H5Sget_select_npoints(here) < 0 || !add_selection(covered, here))
       refuse("has no fixed number of sources");
-    sources.push_back({place_of(name, file), source, shape_of_space(there)});
+    sources.push_back(
+        {place_of(name, file), source, int64_t(H5Sget_select_npoints(here)), shape_around(there)});
     files.insert(sources.back().file);
   }
   if (H5Sget_select_npoints(covered) != elements)

@@ -11,8 +11,10 @@
 namespace antichain::hdf5 {
 
 struct VirtualSource {
-  std::string file, dataset;   // the file as it is opened
-  std::vector<int64_t> shape;  // that the dataset must have
+  std::string file, dataset;  // the file as it is opened
+  int64_t values;             // that are taken of the dataset
+  std::vector<int64_t> most;  // the shape that it has at least; none: all of it is taken
+  bool fits(const std::vector<int64_t>& shape) const;
 };
 
 // Returns the sources in the order of the mappings. Throws Error naming `file` and `path` when they do not
