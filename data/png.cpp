@@ -1,5 +1,5 @@
-// Decodes PNG through libpng, which turns every kind of file into 8-bit colours. The library reports errors by
-// a jump, so nothing here that the jump leaves has a destructor.
+// Decodes PNG through libpng, which turns every kind of file into 8-bit colours. The library reports errors
+// by a jump, so nothing here that the jump leaves has a destructor.
 #include <png.h>
 
 #include <algorithm>

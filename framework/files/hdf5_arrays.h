@@ -3,8 +3,8 @@
 //
 // The HDF5 library itself is trusted with a file's structure. What the structure claims is checked against
 // the file's size first: no array has more bytes than are stored, and none needs a filter other than the
-// library's own (deflate, shuffle, fletcher32). Soft links are followed within the file. A virtual dataset may
-// be put together from datasets of other HDF5 files, for each of which the same holds; no other data lie
+// library's own (deflate, shuffle, fletcher32). Soft links are followed within the file. A virtual dataset
+// may be put together from datasets of other HDF5 files, for each of which the same holds; no other data lie
 // outside of the file.
 #pragma once
 

@@ -8,9 +8,14 @@
 namespace antichain::hdf5 {
 namespace {
 
-bool is_a(hid_t file, const std::string& path, H5I_type_t type) {
+// `path` is that of hard links to something.
+bool is_a(hid_t file, const std::string& path, H5I_type_t type, const std::string& name) {
   const Object object(H5Oopen(file, path.c_str(), H5P_DEFAULT));
-  return object >= 0 && H5Iget_type(object) == type;
+  if (object < 0)
+    fail(name, fmt::format("HDF5 can't open '{}'", path),
+         "it is damaged, or of a newer HDF5: h5py.File(…, libver=(\"earliest\", \"v110\")) writes older "
+         "files");
+  return H5Iget_type(object) == type;
 }
 
 // Returns the value of a link that is not hard.
@@ -39,7 +44,8 @@ std::string resolved(hid_t file, const std::string& path, const std::string& nam
     if (part.empty() || part == ".") continue;
     const std::string here = done + "/" + part;
     H5L_info_t info;
-    if ((!done.empty() && !is_a(file, done, H5I_GROUP)) || H5Lexists(file, here.c_str(), H5P_DEFAULT) <= 0 ||
+    if ((!done.empty() && !is_a(file, done, H5I_GROUP, name)) ||
+        H5Lexists(file, here.c_str(), H5P_DEFAULT) <= 0 ||
         H5Lget_info(file, here.c_str(), &info, H5P_DEFAULT) < 0) {
       if (link.empty()) return "";
       throw Error(fmt::format("{}: '{}' is a link, and there is no '{}'", name, link, here),
@@ -57,7 +63,7 @@ std::string resolved(hid_t file, const std::string& path, const std::string& nam
     if (target.starts_with('/')) done.clear();
     left = target + "/" + left;
   }
-  return is_a(file, done, H5I_DATASET) ? done : "";
+  return !done.empty() && is_a(file, done, H5I_DATASET, name) ? done : "";
 }
 
 }  // namespace antichain::hdf5

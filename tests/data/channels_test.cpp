@@ -27,7 +27,8 @@ class Colours : public MemorySet {
 
 DataSplits both(std::shared_ptr<const DataSet> set) { return {.train = set, .test = set}; }
 
-// Pillow: Image.fromarray(np.uint8([[[200, 10, 30], [1, 2, 3], [255, 255, 255]]])).convert("L") is 69, 2, 255.
+// Pillow makes 69, 2, 255 of these three pixels: Image.fromarray(np.uint8([[[200, 10, 30], [1, 2, 3],
+// [255, 255, 255]]])).convert("L").
 TEST(Channels, GreyIsPillows) {
   class Three : public Colours {
    public:

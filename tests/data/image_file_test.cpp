@@ -187,7 +187,10 @@ TEST_F(Images, AFolderOfThemIsADataSet) {
 
 // A PNG of 1 x 1, grey.
 const std::vector<uint8_t> tiny_png = {
-    0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0x00, 0x00, 0x00, 0x0D, 0x49, 0x48, 0x44, 0x52, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x01, 0x08, 0x00, 0x00, 0x00, 0x00, 0x3A, 0x7E, 0x9B, 0x55, 0x00, 0x00, 0x00, 0x0A, 0x49, 0x44, 0x41, 0x54, 0x78, 0x9C, 0x63, 0x68, 0x00, 0x00, 0x00, 0x82, 0x00, 0x81, 0x77, 0xCD, 0x72, 0xB6, 0x00, 0x00, 0x00, 0x00, 0x49, 0x45, 0x4E, 0x44, 0xAE, 0x42, 0x60, 0x82};
+    0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0x00, 0x00, 0x00, 0x0D, 0x49, 0x48, 0x44, 0x52, 0x00,
+    0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x01, 0x08, 0x00, 0x00, 0x00, 0x00, 0x3A, 0x7E, 0x9B, 0x55, 0x00,
+    0x00, 0x00, 0x0A, 0x49, 0x44, 0x41, 0x54, 0x78, 0x9C, 0x63, 0x68, 0x00, 0x00, 0x00, 0x82, 0x00, 0x81,
+    0x77, 0xCD, 0x72, 0xB6, 0x00, 0x00, 0x00, 0x00, 0x49, 0x45, 0x4E, 0x44, 0xAE, 0x42, 0x60, 0x82};
 
 struct FolderCase {
   std::vector<std::string> files;  // images
@@ -197,9 +200,8 @@ struct FolderCase {
 
 std::string summary(const std::string& folder, const FolderCase& c) {
   const FolderSet found = open_image_folder(folder, {.test_fraction = c.fraction});
-  std::string text =
-      fmt::format("{}, {}: {}", found.splits.train->size(), found.splits.test->size(),
-                  fmt::join(found.splits.train->class_names(), " "));
+  std::string text = fmt::format("{}, {}: {}", found.splits.train->size(), found.splits.test->size(),
+                                 fmt::join(found.splits.train->class_names(), " "));
   for (const std::string& note : found.notes) text += "; " + note;
   for (size_t at; (at = text.find(folder)) != std::string::npos;) text.replace(at, folder.size(), "S");
   return text;
@@ -231,9 +233,9 @@ TEST(ImageFolder, SplitsAreSplitsAndWhatSystemsLeaveIsNothing) {
       // a class that is called so
       {{"bus/1.png", "bus/2.png", "train/1.png", "train/2.png"}, "2, 2: bus train"},
       // hidden things
-      {{"a/1.png", "a/2.png", "b/1.png", "b/2.png", ".ipynb_checkpoints/x.png", ".git/x.png", "__MACOSX/a/x.png",
-        "lost+found/x.png", "@eaDir/x.png", "a/.ipynb_checkpoints/x.png", "a/._1.png", "a/Thumbs.db",
-        "a/.DS_Store", "b/@eaDir/1.png/x.png"},
+      {{"a/1.png", "a/2.png", "b/1.png", "b/2.png", ".ipynb_checkpoints/x.png", ".git/x.png",
+        "__MACOSX/a/x.png", "lost+found/x.png", "@eaDir/x.png", "a/.ipynb_checkpoints/x.png", "a/._1.png",
+        "a/Thumbs.db", "a/.DS_Store", "b/@eaDir/1.png/x.png"},
        "2, 2: a b"},
       {{"train/a/1.png", "train/b/1.png", "test/b/1.png", ".val/b/1.png", "train/.x/1.png"}, "2, 1: a b"},
       // others
