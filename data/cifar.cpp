@@ -92,7 +92,7 @@ bool is_another_form(const PublishedSet& set, const fs::path& path) {
 [[noreturn]] void refuse_another_form(const PublishedSet& set, const fs::path& found) {
   if (is_archive(found))
     throw Error(found.string() + " is an archive that is not unpacked",
-                "tar -xf unpacks it: name the folder where you do that");
+                "unpack it by tar -xf, and name the folder where you do that");
   throw Error(
       fmt::format("{} is {}'s version for Python or Matlab, not the binary one", found.string(), set.name),
       fmt::format("unpack {}, and name the folder where you do that", set.url));
