@@ -36,8 +36,8 @@ struct FolderSet {
 // Without a split for tests, the sorted names alone decide which images are for tests. Images of val are for
 // tests where there is no test, and left out, with a note, where there is. Throws Error naming folder or
 // file: no classes, a class without images, classes beside splits or above them, a test class that training
-// lacks, nothing to test with, a damaged first image. The sets' image() throws Error naming a damaged file, or
-// one of another size.
+// lacks, nothing to test with, a damaged first image. The sets' image() throws Error naming a damaged file,
+// or one of another size.
 FolderSet open_image_folder(const std::string& folder, const FolderOptions&);
 
 }  // namespace antichain

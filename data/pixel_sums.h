@@ -25,8 +25,8 @@ class PixelSums {
     }
     count_ += plane;
   }
-  // Returns mean and deviation of pixels scaled to [0, 1], those of grey three times. A deviation is at least one level, even where all
-  // is one colour.
+  // Returns mean and deviation of pixels scaled to [0, 1], those of grey three times. A deviation is at least
+  // one level, even where all is one colour.
   Normalisation normalisation() const {
     Normalisation result;
     for (size_t c = 0; c < 3; ++c) {

@@ -123,7 +123,8 @@ void add_data_batches(CLI::App& data) {
   const std::string group = "Batches";
   CLI::Option* channels = command.add_option(
       "--channels", options->data.channels,
-      "of the images: 3, as most networks take them, grey ones three times; or 1, for a network of grey images");
+      "of the images: 3, as most networks take them, grey ones three times; or 1, for a network of grey "
+      "images");
   check_whole(channels, 1, 3)->type_name("N")->capture_default_str()->group(group);
   CLI::Option* steps = command.add_option("--steps", options->steps, "number of steps");
   check_whole(steps, 1, 1'000'000'000)->type_name("N")->capture_default_str()->group(group);
