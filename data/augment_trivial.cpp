@@ -111,6 +111,7 @@ void brightness(Bytes from, const Shape&, double strength, Out to) {
 }
 
 std::vector<uint8_t> greys(Bytes from, const Shape& chw) {
+  if (chw[0] == 1) return {from.begin(), from.end()};
   const size_t pixels = size_t(area(chw));
   std::vector<uint8_t> grey(pixels);
   for (size_t i = 0; i < pixels; ++i)
@@ -120,6 +121,7 @@ std::vector<uint8_t> greys(Bytes from, const Shape& chw) {
 }
 
 void color(Bytes from, const Shape& chw, double strength, Out to) {
+  if (chw[0] == 1) return keep(from, chw, strength, to);
   const std::vector<uint8_t> grey = greys(from, chw);
   const Blend blend(1.0 + strength);
   for (size_t i = 0; i < from.size(); ++i) to[i] = blend(from[i], float(grey[i % grey.size()]));

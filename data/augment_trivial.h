@@ -20,7 +20,7 @@ struct ImageOperation {
   const char* name;             // torchvision's: "ShearX"
   double (*strength)(int bin);  // bin 0 … 30; nullptr: it has none
   bool either_sign;             // the strength may be negative
-  // Both images are 3 x H x W bytes and do not overlap.
+  // Both images are C x H x W bytes and do not overlap; C = 3, or 1: grey.
   void (*carry_out)(std::span<const uint8_t> from, const Shape& chw, double strength, std::span<uint8_t> to);
 };
 constexpr int strength_bins = 31;

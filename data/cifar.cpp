@@ -75,16 +75,56 @@ class Cifar : public DataSet {
   Records records_;
 };
 
+bool is_archive(const fs::path& file) {
+  const std::string name = file.filename().string();
+  return name.ends_with(".tar.gz") || name.ends_with(".tgz") || name.ends_with(".tar");
+}
+
+// Returns whether this is the set's archive, or the set or its first file in a form other than the binary.
+bool is_another_form(const PublishedSet& set, const fs::path& path) {
+  std::error_code ignored;
+  const std::string name = path.filename().string();
+  if (is_archive(path)) return name.starts_with(set.other_forms);
+  if (fs::is_directory(path, ignored)) return name.starts_with(set.other_forms) && name != set.folder;
+  return path.stem() == fs::path(set.train_files.front()).stem() && path.extension() != ".bin";
+}
+
+[[noreturn]] void refuse_another_form(const PublishedSet& set, const fs::path& found) {
+  if (is_archive(found))
+    throw Error(found.string() + " is an archive that is not unpacked",
+                "unpack it by tar -xf, and name the folder where you do that");
+  throw Error(
+      fmt::format("{} is {}'s version for Python or Matlab, not the binary one", found.string(), set.name),
+      fmt::format("unpack {}, and name the folder where you do that", set.url));
+}
+
+// Throws an Error that names what a folder has in place of a set's binary files, if it has such a thing.
+void look_for_another_form(const fs::path& folder) {
+  std::error_code failed;
+  std::vector<fs::path> paths{folder};
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, failed))
+    paths.push_back(entry.path());
+  std::ranges::sort(paths);
+  for (const fs::path& path : paths)
+    for (const PublishedSet& set : published_sets())
+      if (is_another_form(set, path)) refuse_another_form(set, path);
+}
+
 // Returns the folder with the files.
 fs::path find_folder(const PublishedSet& set, const std::string& directory) {
   std::error_code ignored;
-  if (!fs::is_directory(directory, ignored))
+  if (!fs::is_directory(directory, ignored)) {
+    if (fs::exists(directory, ignored) && is_archive(directory)) refuse_another_form(set, directory);
     throw Error("no such data folder: " + directory, layout_hint(set));
+  }
   const PublishedSet& found = published_set_in(directory, set);
   if (&found != &set)
     throw Error(fmt::format("{} has the files of {}, not of {}", directory, found.name, set.name),
                 fmt::format("say --dataset {}, or name another folder", found.option), ExitCode::usage);
-  return folder_of(set, directory);
+  const fs::path folder = folder_of(set, directory);
+  if (!fs::exists(fs::symlink_status(folder / set.train_files.front(), ignored)))
+    look_for_another_form(folder);
+  return folder;
 }
 
 void check_label(const WatchedFile& file, int64_t record, const char* which, int label, int classes) {

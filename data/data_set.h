@@ -14,7 +14,8 @@
 
 namespace antichain {
 
-// Mean and deviation are those of a set's training pixels, scaled to [0, 1], per channel: red, green, blue.
+// Mean and deviation are those of a set's training pixels, scaled to [0, 1], per channel: red, green, blue;
+// or three times that of grey.
 struct Normalisation {
   std::array<float, 3> mean{0.4914f, 0.4822f, 0.4465f}, deviation{0.2470f, 0.2435f, 0.2616f};  // CIFAR-10's
 };
@@ -24,7 +25,7 @@ class DataSet {
   virtual ~DataSet() = default;
   virtual std::string name() const = 0;   // labels every output: "CIFAR-10", "generated (not CIFAR-10)"
   virtual int64_t size() const = 0;       // images
-  virtual Shape image_shape() const = 0;  // C x H x W, C = 3
+  virtual Shape image_shape() const = 0;  // C x H x W, C = 3 or 1: grey
   virtual std::span<const std::string> class_names() const = 0;  // one per class, in label order
   // Copies image `index` (C planes, row-major) to `out` (C·H·W bytes). Safe from several threads. Throws
   // Error naming file and record when it can't be read any more.

@@ -1,6 +1,7 @@
 #include "data/hdf5_set.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -22,8 +23,25 @@ constexpr int64_t most_classes = 1'000'000, most_side = 1 << 14, sampled_images 
 // Both splits share an OpenFile.
 struct OpenFile {
   explicit OpenFile(const std::string& file) : watched(file), reader(file) {}
+  ArrayReader::Opened open(const std::string& path, ArrayType type) {
+    ArrayReader::Opened opened = reader.open(path, type);
+    for (const std::string& source : opened.sources) sources.push_back(std::make_unique<WatchedFile>(source));
+    return opened;
+  }
+  void check_unchanged(int64_t record) const {
+    watched.check_unchanged(record);
+    for (const auto& source : sources) source->check_unchanged(record);
+  }
+  // Returns the name of a file that is another one now, or "".
+  std::string replaced() const {
+    if (watched.replaced()) return watched.path();
+    const auto other = std::ranges::find_if(sources, [](const auto& source) { return source->replaced(); });
+    return other == sources.end() ? "" : (*other)->path();
+  }
+
   WatchedFile watched;  // first: a change while HDF5 opens it is seen
   ArrayReader reader;
+  std::vector<std::unique_ptr<WatchedFile>> sources;  // of virtual datasets
 };
 
 struct Layout {  // of one image in the file
@@ -74,7 +92,7 @@ Layout layout_of(const OpenFile& file, const ArraySpec& spec) {
 }
 
 std::vector<int> read_labels(OpenFile& file, const std::string& split, int64_t images) {
-  const ArrayReader::Opened opened = file.reader.open(split + "/labels", ArrayType::i64);
+  const ArrayReader::Opened opened = file.open(split + "/labels", ArrayType::i64);
   const std::vector<int64_t>& shape = opened.spec.shape;
   if (shape[0] != images || opened.spec.row_bytes() != 8)
     throw Error(fmt::format("{}: '{}' has {} labels for {} images", file.watched.path(), opened.spec.path,
@@ -97,32 +115,33 @@ class Hdf5Set : public DataSet {
  public:
   Hdf5Set(std::shared_ptr<OpenFile> file, const std::string& split)
       : file_(std::move(file)),
-        images_(file_->reader.open(split + "/images", ArrayType::u8)),
+        images_(file_->open(split + "/images", ArrayType::u8)),
         layout_(layout_of(*file_, images_.spec)),
         labels_(read_labels(*file_, split, images_.spec.shape[0])) {}
 
   std::string name() const override { return name_; }
   int64_t size() const override { return int64_t(labels_.size()); }
-  Shape image_shape() const override { return {3, layout_.height, layout_.width}; }
+  Shape image_shape() const override { return {layout_.channels, layout_.height, layout_.width}; }
   std::span<const std::string> class_names() const override { return class_names_; }
   int label(int64_t index) const override { return labels_.at(size_t(index)); }
   Normalisation normalisation() const override { return normalisation_; }
   std::string replaced() const override {
-    if (!file_->watched.replaced()) return "";
-    return fmt::format("{} is another file now; training goes on with the one it was", file_->watched.path());
+    const std::string other = file_->replaced();
+    if (other.empty()) return "";
+    return fmt::format("{} is another file now; training goes on with the one it was", other);
   }
 
   void image(int64_t index, std::span<uint8_t> out) const override {
     ANTICHAIN_CHECK(int64_t(out.size()) == image_shape().elements(),
                     "an image needs a buffer of its own size");
     ANTICHAIN_CHECK(index >= 0 && index < size(), "an image index within the data set");
-    if (layout_.channels == 3 && !layout_.interleaved) return read(index, out);
+    if (layout_.channels == 1 || !layout_.interleaved) return read(index, out);
     thread_local std::vector<uint8_t> stored;
     stored.resize(size_t(layout_.bytes()));
     read(index, stored);
-    const auto plane = size_t(layout_.height * layout_.width), step = size_t(layout_.channels);
+    const auto plane = size_t(layout_.height * layout_.width);
     for (size_t c = 0; c < 3; ++c)
-      for (size_t p = 0; p < plane; ++p) out[c * plane + p] = step == 1 ? stored[p] : stored[p * step + c];
+      for (size_t p = 0; p < plane; ++p) out[c * plane + p] = stored[3 * p + c];
   }
 
   int64_t largest_label() const { return *std::ranges::max_element(labels_); }
@@ -141,7 +160,7 @@ class Hdf5Set : public DataSet {
  private:
   void read(int64_t index, std::span<uint8_t> out) const {
     if (images_.offset) return file_->watched.read(*images_.offset + index * layout_.bytes(), out, index);
-    file_->watched.check_unchanged(index);
+    file_->check_unchanged(index);
     file_->reader.read(images_, index, std::as_writable_bytes(out));
   }
 
@@ -157,13 +176,27 @@ class Hdf5Set : public DataSet {
 std::array<float, 3> three(const std::vector<double>& values, const std::string& file,
                            const std::string& name, bool positive) {
   const bool right = values.size() == 1 || values.size() == 3;
-  if (!right ||
-      std::ranges::any_of(values, [&](double v) { return !std::isfinite(v) || (positive && v <= 0); }))
-    throw Error(fmt::format("{}: the attribute '{}' is not {}1 or 3 {}numbers", file, name,
-                            right ? "of " : "", positive ? "positive " : ""),
+  if (!right || std::ranges::any_of(
+                    values, [&](double v) { return !std::isfinite(v) || v < 0 || (positive && v == 0); }))
+    throw Error(fmt::format("{}: the attribute '{}' is not {}1 or 3 {} numbers", file, name,
+                            right ? "of " : "", positive ? "positive" : "non-negative"),
                 "mean and std are of pixels scaled to [0, 1], one for each channel");
   const auto at = [&](size_t c) { return float(values[values.size() == 1 ? 0 : c]); };
   return {at(0), at(1), at(2)};
+}
+
+// Neither mean nor deviation of numbers in [0, 1] is above 1: such attributes are of pixels of 0 to 255.
+void check_unit(const std::vector<double>& mean, const std::vector<double>& deviation,
+                const std::string& file) {
+  if (std::ranges::max(mean) <= 1 && std::ranges::max(deviation) <= 1) return;
+  const auto scaled = [](std::vector<double> values) {
+    for (double& value : values) value /= 255;
+    return fmt::format("{:.4g}", fmt::join(values, " "));
+  };
+  throw Error(fmt::format("{}: the attributes mean {:g} and std {:g} are not of pixels scaled to [0, 1]",
+                          file, fmt::join(mean, " "), fmt::join(deviation, " ")),
+              fmt::format("if they are of pixels of 0 to 255, write mean {} and std {}", scaled(mean),
+                          scaled(deviation)));
 }
 
 Normalisation normalisation_of(const OpenFile& file, const DataSet& train) {
@@ -171,8 +204,12 @@ Normalisation normalisation_of(const OpenFile& file, const DataSet& train) {
   const auto mean = file.reader.numbers("/", "mean"), deviation = file.reader.numbers("/", "std");
   if (mean.has_value() != deviation.has_value())
     throw Error(fmt::format("{} has only one of the attributes mean and std", path), "give both, or none");
-  if (mean) return {three(*mean, path, "mean", false), three(*deviation, path, "std", true)};
-  PixelSums sums;
+  if (mean) {
+    const Normalisation given{three(*mean, path, "mean", false), three(*deviation, path, "std", true)};
+    check_unit(*mean, *deviation, path);
+    return given;
+  }
+  PixelSums sums(train.image_shape()[0]);
   std::vector<uint8_t> pixels(size_t(train.image_shape().elements()));
   const int64_t images = std::min(train.size(), sampled_images);
   for (int64_t i = 0; i < images; ++i) {

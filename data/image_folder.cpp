@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <filesystem>
 
@@ -60,6 +61,19 @@ class FolderSplit : public DataSet {
   bool resizes_;
 };
 
+std::string lower(std::string text) {
+  for (char& c : text) c = char(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+// Folders and files that systems and programs leave everywhere: they are no classes, no splits and no images.
+bool is_left_behind(const fs::path& path) {
+  static const std::array<std::string, 6> names = {"$recycle.bin", "@eadir",     "__macosx",
+                                                   "desktop.ini",  "lost+found", "thumbs.db"};
+  const std::string name = lower(path.filename().string());
+  return name.starts_with('.') || std::ranges::find(names, name) != names.end();
+}
+
 std::vector<fs::path> sorted(auto begin, auto&& wanted) {
   std::vector<fs::path> paths;
   for (const fs::directory_entry& entry : begin)
@@ -68,7 +82,8 @@ std::vector<fs::path> sorted(auto begin, auto&& wanted) {
   return paths;
 }
 
-std::vector<std::string> class_folders(const fs::path& folder) {
+// Returns the names of the folders in a folder.
+std::vector<std::string> folders_in(const fs::path& folder) {
   std::error_code failed;
   fs::directory_iterator begin(folder, failed);
   if (failed)
@@ -77,28 +92,47 @@ std::vector<std::string> class_folders(const fs::path& folder) {
   std::vector<std::string> names;
   for (const fs::path& path : sorted(begin, [](const fs::directory_entry& entry) {
          std::error_code ignored;
-         return entry.is_directory(ignored);
+         return entry.is_directory(ignored) && !is_left_behind(entry.path());
        }))
     names.push_back(path.filename().string());
+  return names;
+}
+
+std::vector<std::string> class_folders(const fs::path& folder) {
+  std::vector<std::string> names = folders_in(folder);
   if (names.empty())
     throw Error(folder.string() + " has no sub-folders", "there is one sub-folder of images per class");
   return names;
 }
 
 bool looks_like_an_image(const fs::path& path) {
-  std::string ending = path.extension().string();
-  for (char& c : ending) c = char(std::tolower(static_cast<unsigned char>(c)));
+  const std::string ending = lower(path.extension().string());
   return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
+}
+
+// Returns all files below a folder, by name.
+std::vector<fs::path> files_below(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code failed, none;
+  fs::recursive_directory_iterator at(folder, fs::directory_options::follow_directory_symlink, failed), end;
+  for (; !failed && at != end; at.increment(failed)) {
+    if (is_left_behind(at->path()))
+      at.disable_recursion_pending();
+    else if (at->is_regular_file(none) ||
+             !at->exists(none))  // a link to nowhere is a file that can't be read
+      files.push_back(at->path());
+  }
+  if (failed)
+    throw Error(fmt::format("can't read all of the folder {} ({})", folder.string(), failed.message()),
+                "make it readable, or move it away");
+  std::ranges::sort(files, {}, [](const fs::path& path) { return path.string(); });
+  return files;
 }
 
 // Returns the images of one class, by name; `others` counts the other files.
 std::vector<ImageFile> images_of(const fs::path& folder, int label, int64_t& others) {
-  const auto files = sorted(fs::recursive_directory_iterator(folder), [](const fs::directory_entry& entry) {
-    std::error_code none;  // a link that leads nowhere is a file that can't be read
-    return entry.is_regular_file(none) || !entry.exists(none);
-  });
   std::vector<ImageFile> images;
-  for (const fs::path& file : files) {
+  for (const fs::path& file : files_below(folder)) {
     if (looks_like_an_image(file))
       images.push_back({file.string(), label});
     else
@@ -108,11 +142,48 @@ std::vector<ImageFile> images_of(const fs::path& folder, int label, int64_t& oth
   return images;
 }
 
+bool has_images(const fs::path& folder) {
+  return std::ranges::any_of(files_below(folder), looks_like_an_image);
+}
+
 struct FileLists {
   std::vector<std::string> class_names;
   std::vector<ImageFile> train, test;
   int64_t others = 0;
 };
+
+// The folders of a set's splits, by the names that they usually have.
+struct SplitFolders {
+  std::string train, val, test;     // "": there is none
+  std::vector<std::string> beside;  // other folders
+  const std::string& first() const { return !train.empty() ? train : !val.empty() ? val : test; }
+  bool any() const { return !first().empty(); }
+};
+
+SplitFolders find_splits(const fs::path& folder) {
+  SplitFolders found;
+  struct Kind {
+    std::string& name;
+    std::vector<std::string> usual;
+  };
+  const Kind kinds[] = {{found.train, {"train", "training"}},
+                        {found.val, {"val", "valid", "validation"}},
+                        {found.test, {"test", "testing"}}};
+  for (const std::string& name : folders_in(folder)) {
+    const auto kind = std::ranges::find_if(
+        kinds, [&](const Kind& k) { return std::ranges::find(k.usual, lower(name)) != k.usual.end(); });
+    if (kind == std::end(kinds)) {
+      found.beside.push_back(name);
+      continue;
+    }
+    if (!kind->name.empty())
+      throw Error(fmt::format("{} has the folders {} and {}, which are names of one split", folder.string(),
+                              kind->name, name),
+                  "put their images into one folder");
+    kind->name = name;
+  }
+  return found;
+}
 
 // Draws the split as the order of an epoch is drawn: every class gives its share, in its own order.
 void share_out(std::vector<ImageFile> files, int label, double fraction, FileLists& lists) {
@@ -128,27 +199,89 @@ void share_out(std::vector<ImageFile> files, int label, double fraction, FileLis
 
 FileLists list_one_folder(const fs::path& folder, double test_fraction) {
   FileLists lists{.class_names = class_folders(folder)};
-  for (size_t label = 0; label < lists.class_names.size(); ++label)
-    share_out(images_of(folder / lists.class_names[label], int(label), lists.others), int(label),
-              test_fraction, lists);
+  for (size_t label = 0; label < lists.class_names.size(); ++label) {
+    const fs::path of_class = folder / lists.class_names[label];
+    if (const SplitFolders splits = find_splits(of_class); splits.any())
+      throw Error(fmt::format("{} is a split within a class", (of_class / splits.first()).string()),
+                  "splits are above classes, as in train/cat: move or rename it");
+    share_out(images_of(of_class, int(label), lists.others), int(label), test_fraction, lists);
+  }
   return lists;
 }
 
-FileLists list_splits(const fs::path& folder) {
-  FileLists lists{.class_names = class_folders(folder / "train")};
+FileLists list_splits(const fs::path& train, const fs::path& test) {
+  FileLists lists{.class_names = class_folders(train)};
   for (size_t label = 0; label < lists.class_names.size(); ++label)
-    std::ranges::move(images_of(folder / "train" / lists.class_names[label], int(label), lists.others),
+    std::ranges::move(images_of(train / lists.class_names[label], int(label), lists.others),
                       std::back_inserter(lists.train));
-  for (const std::string& name : class_folders(folder / "test")) {
+  for (const std::string& name : class_folders(test)) {
     const auto known = std::ranges::find(lists.class_names, name);
     if (known == lists.class_names.end())
-      throw Error(fmt::format("{} is a class that {} has not", (folder / "test" / name).string(),
-                              (folder / "train").string()),
+      throw Error(fmt::format("{} is a class that {} has not", (test / name).string(), train.string()),
                   "test what is trained");
-    std::ranges::move(images_of(folder / "test" / name, int(known - lists.class_names.begin()), lists.others),
+    std::ranges::move(images_of(test / name, int(known - lists.class_names.begin()), lists.others),
                       std::back_inserter(lists.test));
   }
   return lists;
+}
+
+// Whether the names of splits are those of classes here: a class of trains, say, among cars and buses.
+bool are_classes(const fs::path& folder, const SplitFolders& splits) {
+  const auto is_class = [&](const std::string& name) {
+    return name.empty() || folders_in(folder / name).empty();
+  };
+  const bool alone =
+      std::ranges::none_of(splits.beside, [&](const std::string& name) { return has_images(folder / name); });
+  return !alone && is_class(splits.train) && is_class(splits.val) && is_class(splits.test);
+}
+
+void note_loose_images(const fs::path& folder, std::vector<std::string>& notes) {
+  std::error_code failed;
+  int64_t loose = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, failed))
+    loose += looks_like_an_image(entry.path()) && !is_left_behind(entry.path());
+  if (loose > 0)
+    notes.push_back(fmt::format("{} image{} in {} itself {} no class: left out", loose, loose == 1 ? "" : "s",
+                                folder.string(), loose == 1 ? "has" : "have"));
+}
+
+// Returns the images of both splits, and says in `notes` what became of each folder.
+FileLists list_files(const fs::path& folder, const FolderOptions& options, std::vector<std::string>& notes) {
+  const SplitFolders splits = find_splits(folder);
+  const std::string &train = splits.train, &val = splits.val;
+  const double fraction = options.test_fraction.value_or(0.1);
+  note_loose_images(folder, notes);
+  if (!splits.any() || are_classes(folder, splits)) return list_one_folder(folder, fraction);
+  const auto in = [&](const std::string& name) { return (folder / name).string(); };
+  for (const std::string& name : splits.beside) {
+    if (has_images(folder / name))
+      throw Error(fmt::format("{} has images beside the split {}", in(name), in(splits.first())),
+                  "a folder has either classes or splits (train, val, test): move or rename one");
+    notes.push_back(in(name) + " has no images: left out");
+  }
+  if (train.empty())
+    throw Error(fmt::format("{} is a split without the folder train beside it", in(splits.first())),
+                "name the folder of its classes itself to share it out, or add train");
+  if (val.empty() && splits.test.empty()) {
+    notes.push_back(fmt::format("there is no test or val beside {}: {:g} of each class are for tests",
+                                in(train), fraction));
+    note_loose_images(folder / train, notes);
+    return list_one_folder(folder / train, fraction);
+  }
+  if (options.test_fraction)
+    throw Error(fmt::format("--test-fraction is given, but {} has images for tests",
+                            in(splits.test.empty() ? val : splits.test)),
+                "leave it out", ExitCode::usage);
+  if (splits.test.empty()) {
+    notes.push_back(in(val) + " is for tests");
+  } else if (!val.empty()) {
+    notes.push_back(
+        fmt::format("{} is for tests, so {} is left out; to test with that, pack a folder without {}",
+                    in(splits.test), in(val), splits.test));
+  }
+  const fs::path for_tests = folder / (splits.test.empty() ? val : splits.test);
+  note_loose_images(folder / train, notes), note_loose_images(for_tests, notes);
+  return list_splits(folder / train, for_tests);
 }
 
 // Leaves out files that can't be decoded, or whose size differs from the first that can.
@@ -173,15 +306,22 @@ class DamageCheck {
   int64_t done_ = 0, total_;
 };
 
+void note_missing_classes(const FileLists& lists, std::vector<std::string>& notes) {
+  const auto& names = lists.class_names;
+  for (size_t label = 0; label < names.size(); ++label)
+    if (std::ranges::find(lists.train, int(label), &ImageFile::label) == lists.train.end())
+      notes.push_back(fmt::format("no image of the class '{}' is left to train on", names[label]));
+  if (names.size() == 1)
+    notes.push_back(fmt::format("there is one class, '{}', so there is nothing to learn", names[0]));
+}
+
 }  // namespace
 
 FolderSet open_image_folder(const std::string& name, const FolderOptions& options) {
   const fs::path folder(name);
-  std::error_code ignored;
-  const bool has_splits =
-      fs::is_directory(folder / "train", ignored) && fs::is_directory(folder / "test", ignored);
-  FileLists lists = has_splits ? list_splits(folder) : list_one_folder(folder, options.test_fraction);
-  FolderSet result{.splits = {}, .other_files = lists.others, .damaged = {}};
+  FolderSet result;
+  FileLists lists = list_files(folder, options, result.notes);
+  result.other_files = lists.others;
   if (options.skip_damaged) {
     DamageCheck check(options, lists.train.size() + lists.test.size());
     check.run(lists.train, result.damaged);
@@ -190,10 +330,10 @@ FolderSet open_image_folder(const std::string& name, const FolderOptions& option
   for (const auto& [files, what] :
        {std::pair(&lists.train, "train on"), std::pair(&lists.test, "test with")}) {
     if (files->empty())
-      throw Error(
-          fmt::format("{} has no images to {}", name, what),
-          has_splits ? "put images into both train and test" : "add images, or give another --test-fraction");
+      throw Error(fmt::format("{} has no images to {}", name, what),
+                  "add images, or give another --test-fraction");
   }
+  note_missing_classes(lists, result.notes);
   const bool resizes = options.height > 0;
   ImageSize size{options.height, options.width};
   if (!resizes) {

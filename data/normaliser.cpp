@@ -26,7 +26,7 @@ Normaliser::Normaliser(const Normalisation& n) {
 
 void Normaliser::operator()(std::span<const uint8_t> pixels, const Shape& chw, const Augmentation& drawn,
                             std::span<float> out) const {
-  ANTICHAIN_CHECK(chw.rank() == 3 && chw[0] == 3, "images have three channels");
+  ANTICHAIN_CHECK(chw.rank() == 3 && (chw[0] == 1 || chw[0] == 3), "images have one or three channels");
   ANTICHAIN_CHECK(int64_t(pixels.size()) == chw.elements() && pixels.size() == out.size(),
                   "buffers of the image's size");
   ANTICHAIN_CHECK(drawn.change.operation == 0, "changes of bytes are carried out before");

@@ -17,7 +17,7 @@ class Normaliser {
   using Table = std::array<std::array<float, 256>, 3>;
   explicit Normaliser(const Normalisation& = {});
 
-  // `pixels` are C x H x W bytes with C = 3; `out` has as many floats.
+  // `pixels` are C x H x W bytes with C = 1 or 3; `out` has as many floats.
   void operator()(std::span<const uint8_t> pixels, const Shape& chw, const Augmentation&,
                   std::span<float> out) const;
   const Table& table() const { return table_; }

@@ -25,7 +25,7 @@ std::string environment(std::string_view name) {
 fs::path cache_folder(const std::string& wanted) {
   if (!wanted.empty()) return wanted;
   if (const std::string cache = user_cache_folder(); !cache.empty()) return cache;
-  return fs::temp_directory_path() / fmt::format("antichain-cache-{}", getuid());
+  return shared_cache_folder();
 }
 
 // A WorkFolder is a folder beside its final place, removed unless it is moved there: the final place is whole

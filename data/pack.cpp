@@ -20,21 +20,30 @@ std::vector<int64_t> shape_of(const DataSet& set, const PackOptions& options) {
   return {set.size(), chw[0], chw[1], chw[2]};
 }
 
-std::vector<double> numbers(const std::array<float, 3>& values) { return {values.begin(), values.end()}; }
+std::vector<double> numbers(const std::array<float, 3>& values, int64_t channels) {
+  return {values.begin(), values.begin() + channels};
+}
 
 std::vector<Attribute> attributes_of(const DataSet& set, const Normalisation& normalisation,
                                      const PackOptions& options) {
+  const int64_t channels = set.image_shape()[0];
   return {{"name", set.name()},
           {"layout", options.interleaved ? "NHWC" : "NCHW"},
           {"class_names", std::vector<std::string>(set.class_names().begin(), set.class_names().end())},
-          {"mean", numbers(normalisation.mean)},
-          {"std", numbers(normalisation.deviation)}};
+          {"mean", numbers(normalisation.mean, channels)},
+          {"std", numbers(normalisation.deviation, channels)}};
 }
 
-void interleave(std::span<const uint8_t> chw, std::span<uint8_t> hwc) {
-  const size_t plane = chw.size() / 3;
-  for (size_t c = 0; c < 3; ++c)
-    for (size_t p = 0; p < plane; ++p) hwc[3 * p + c] = chw[c * plane + p];
+void interleave(std::span<const uint8_t> chw, size_t channels, std::span<uint8_t> hwc) {
+  const size_t plane = chw.size() / channels;
+  for (size_t c = 0; c < channels; ++c)
+    for (size_t p = 0; p < plane; ++p) hwc[channels * p + c] = chw[c * plane + p];
+}
+
+// Says whether three planes are equal.
+bool is_grey(std::span<const uint8_t> chw, size_t channels) {
+  const size_t plane = chw.size() / channels;
+  return channels == 3 && std::ranges::equal(chw.first(2 * plane), chw.last(2 * plane));
 }
 
 // Calls `take` for every image of a split, in order, as planes.
@@ -51,7 +60,7 @@ class Packer {
   Packer(const DataSplits& splits, const PackOptions& options)
       : splits_(splits), options_(options), total_(splits.train->size() + splits.test->size()) {}
 
-  void run(const std::string& file) {
+  Packed run(const std::string& file) {
     PartFile part(file);
     ArrayWriter writer(part.path(),
                        {{.path = "train/images",
@@ -62,7 +71,7 @@ class Packer {
                          .shape = shape_of(*splits_.test, options_),
                          .compressed = options_.compressed},
                         {.path = "test/labels", .shape = {splits_.test->size()}, .type = ArrayType::i64}});
-    PixelSums sums;
+    PixelSums sums(splits_.train->image_shape()[0]);
     write(writer, 0, *splits_.train, &sums);
     write(writer, 2, *splits_.test, nullptr);
     const Normalisation normalisation = options_.normalisation.value_or(sums.normalisation());
@@ -70,6 +79,7 @@ class Packer {
       writer.set(attribute);
     writer.finish();
     part.commit();
+    return packed_;
   }
 
  private:
@@ -80,10 +90,11 @@ class Packer {
     std::vector<uint8_t> block;
     for_each_image(set, [&](std::span<const uint8_t> pixels) {
       if (sums != nullptr) sums->add(pixels);
+      packed_.all_grey = packed_.all_grey && is_grey(pixels, size_t(set.image_shape()[0]));
       block.resize(block.size() + image_bytes);
       const std::span<uint8_t> target = std::span(block).last(image_bytes);
       if (options_.interleaved)
-        interleave(pixels, target);
+        interleave(pixels, size_t(set.image_shape()[0]), target);
       else
         std::ranges::copy(pixels, target.begin());
       if (block.size() == at_once * image_bytes) {
@@ -100,14 +111,15 @@ class Packer {
 
   const DataSplits& splits_;
   const PackOptions& options_;
+  Packed packed_;
   int64_t done_ = 0, total_;
 };
 
 }  // namespace
 
-void pack(const DataSplits& splits, const std::string& file, const PackOptions& options) {
+Packed pack(const DataSplits& splits, const std::string& file, const PackOptions& options) {
   ANTICHAIN_CHECK(splits.train->image_shape() == splits.test->image_shape(), "one size of images");
-  Packer(splits, options).run(file);
+  return Packer(splits, options).run(file);
 }
 
 }  // namespace antichain

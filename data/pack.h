@@ -16,7 +16,11 @@ struct PackOptions {
   std::function<void(int64_t done, int64_t total)> progress = [](int64_t, int64_t) {};  // images
 };
 
+struct Packed {
+  bool all_grey = true;  // whether the images of three channels have equal ones
+};
+
 // The file is whole and synced, or does not exist. Equal sets make equal bytes. Throws Error naming the file.
-void pack(const DataSplits&, const std::string& file, const PackOptions& = {});
+Packed pack(const DataSplits&, const std::string& file, const PackOptions& = {});
 
 }  // namespace antichain

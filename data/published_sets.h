@@ -20,6 +20,7 @@ struct PublishedSet {
   std::string_view environment;  // the variable that names its folder
   std::string_view url, md5;     // of the archive
   std::string_view folder;       // within the archive
+  std::string_view other_forms;  // what the names of all its archives, and of folders in them, begin with
   std::string_view names_file;   // has the name of each class on a line
   std::vector<std::string> train_files;
   std::string test_file;

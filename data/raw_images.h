@@ -22,12 +22,12 @@ struct DrawnImage {
 };
 
 struct RawImages {
-  Shape shape;              // N x 3 x H x W: what they become
-  Normaliser::Table table;  // by channel and byte; a pixel outside the image is a 0
+  Shape shape;              // N x C x H x W: what they become
+  Normaliser::Table table;  // by channel (grey: the first) and byte; a pixel outside the image is a 0
   bool mixed = false;       // one image more
 };
 
-// Return the tensor's form and parts, for images N x 3 x H x W.
+// Return the tensor's form and parts, for images N x C x H x W.
 inline int64_t raw_records_bytes(const Shape& images, bool mixed) {
   return (images[0] + mixed) * int64_t(sizeof(DrawnImage));
 }

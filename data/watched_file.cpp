@@ -4,13 +4,18 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 #include "framework/error.h"
+#include "framework/files/hash_stream.h"
 
 namespace antichain {
 namespace {
+
+constexpr int64_t most_compared_bytes = int64_t(1) << 30, compared_block = int64_t(1) << 20;
 
 bool same_time(const timespec& a, const timespec& b) {
   return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
@@ -20,28 +25,47 @@ bool same_time(const timespec& a, const timespec& b) {
 
 WatchedFile::WatchedFile(std::string path) : path_(std::move(path)) {
   descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor_ < 0 || ::fstat(descriptor_, &opened_) != 0 || !S_ISREG(opened_.st_mode)) {
+  if (descriptor_ < 0 || ::fstat(descriptor_, &seen_) != 0 || !S_ISREG(seen_.st_mode)) {
     const std::string why = descriptor_ < 0 ? std::strerror(errno) : "it is no plain file";
     if (descriptor_ >= 0) ::close(descriptor_);
     throw Error(fmt::format("can't read {} ({})", path_, why), "give the data set's folder or file");
   }
-  bytes_ = opened_.st_size;
+  bytes_ = seen_.st_size;
+  try {
+    hash_ = hash();
+  } catch (...) {
+    ::close(descriptor_);
+    throw;
+  }
 }
 
 WatchedFile::~WatchedFile() { ::close(descriptor_); }
 
-// Writing a file sets both times, and a program can set only the first one back. The second one also changes
-// with a file's name, links, owner and mode, which do no harm and can be seen.
-bool WatchedFile::same_contents(const struct stat& now) const {
-  if (now.st_size != opened_.st_size || !same_time(now.st_mtim, opened_.st_mtim)) return false;
-  if (same_time(now.st_ctim, opened_.st_ctim)) return true;
-  return now.st_nlink != opened_.st_nlink || now.st_mode != opened_.st_mode || now.st_uid != opened_.st_uid ||
-         now.st_gid != opened_.st_gid || replaced();
+uint64_t WatchedFile::hash() const {
+  const int64_t blocks = (bytes_ + compared_block - 1) / compared_block;
+  const int64_t hashed = std::min(blocks, most_compared_bytes / compared_block);
+  std::vector<uint8_t> block(size_t(std::min(bytes_, compared_block)));
+  HashStream hash;
+  for (int64_t i = 0; i < hashed; ++i) {
+    const size_t got = read_some(i * blocks / hashed * compared_block, block, 0);
+    hash.add({reinterpret_cast<const char*>(block.data()), got});
+  }
+  return hash.value();
 }
 
+// Writing a file sets both of its times, and a program can set only st_mtim back. st_ctim changes with the
+// file's name, links, owner and mode, too.
 void WatchedFile::check_unchanged(int64_t record) const {
+  const std::lock_guard lock(mutex_);
   struct stat now {};
-  if (::fstat(descriptor_, &now) == 0 && same_contents(now)) return;
+  if (::fstat(descriptor_, &now) == 0 && now.st_size == bytes_) {
+    const bool written = !same_time(now.st_mtim, seen_.st_mtim);
+    if (!written && same_time(now.st_ctim, seen_.st_ctim)) return;
+    if ((!written || bytes_ <= most_compared_bytes) && hash() == hash_) {
+      seen_ = now;
+      return;
+    }
+  }
   throw Error(fmt::format("{} has been changed while it was trained on: record {} may not be what it was",
                           path_, record),
               "put the data set back as it was and resume, or start again");
@@ -49,22 +73,30 @@ void WatchedFile::check_unchanged(int64_t record) const {
 
 void WatchedFile::read(int64_t offset, std::span<uint8_t> out, int64_t record) const {
   check_unchanged(record);
-  for (size_t done = 0; done < out.size();) {
+  if (read_some(offset, out, record) < out.size())
+    throw Error(fmt::format("can't read record {} of {} (the file ends before it)", record, path_),
+                "is the file whole?");
+}
+
+size_t WatchedFile::read_some(int64_t offset, std::span<uint8_t> out, int64_t record) const {
+  size_t done = 0;
+  while (done < out.size()) {
     const ssize_t got =
         ::pread(descriptor_, out.data() + done, out.size() - done, off_t(offset) + off_t(done));
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) {
-      throw Error(fmt::format("can't read record {} of {} ({})", record, path_,
-                              got < 0 ? std::strerror(errno) : "the file ends before it"),
+    if (got < 0)
+      throw Error(fmt::format("can't read record {} of {} ({})", record, path_, std::strerror(errno)),
                   "is the disk in order, and the file whole?");
-    }
+    if (got == 0) break;
     done += size_t(got);
   }
+  return done;
 }
 
 bool WatchedFile::replaced() const {
+  const std::lock_guard lock(mutex_);
   struct stat now {};
-  return ::stat(path_.c_str(), &now) != 0 || now.st_dev != opened_.st_dev || now.st_ino != opened_.st_ino;
+  return ::stat(path_.c_str(), &now) != 0 || now.st_dev != seen_.st_dev || now.st_ino != seen_.st_ino;
 }
 
 }  // namespace antichain

@@ -9,4 +9,9 @@ namespace antichain {
 // Returns $XDG_CACHE_HOME/antichain, else $HOME/.cache/antichain, or "" where neither variable is set.
 std::string user_cache_folder();
 
+// Returns the user's own folder where all have theirs, antichain-cache-UID in $TMPDIR or /tmp, which it makes
+// where there is none. Throws Error when what is there is no folder, another user's, or may be written by
+// others: its contents could be anyone's.
+std::string shared_cache_folder();
+
 }  // namespace antichain

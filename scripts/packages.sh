@@ -1,7 +1,7 @@
 # run.sh, test.sh and .ci/run share this file. It has the only list of the Debian packages that the project
 # needs, and says how to build.
 build_packages="build-essential cmake ninja-build pkg-config libopenmpi-dev openmpi-bin libdnnl-dev libhdf5-dev libeigen3-dev
-  nlohmann-json3-dev libcli11-dev libfmt-dev libtomlplusplus-dev libgtest-dev libgmock-dev libxxhash-dev libjpeg-dev libpng-dev curl ca-certificates"
+  nlohmann-json3-dev libcli11-dev libfmt-dev libtomlplusplus-dev libgtest-dev libgmock-dev libxxhash-dev libjpeg-dev libpng-dev zlib1g-dev curl ca-certificates"
 # Builds by clang need these as well.
 clang_packages="clang libclang-rt-dev libomp-dev"
 # .ci/run needs these as well: for the format and benchmarks, Graphviz to judge the pictures, PyTorch to

@@ -100,6 +100,8 @@ void write_batches(const std::shared_ptr<const DataSet>& data, const BatchesOpti
 
 void run(const BatchesOptions& options) {
   check(options.data);
+  if (options.data.channels == 2)
+    throw Error("--channels takes 1 or 3, not 2", "images are grey or have three colours", ExitCode::usage);
   check_writable({options.out_file});
   const WeightFormat format = format_of(options.format, options.out_file);
   if (rank_hint() > 0) return;  // under mpirun rank 0 writes
@@ -119,6 +121,11 @@ void add_data_batches(CLI::App& data) {
   add_data_options(command, options->data);
   add_augment_options(command, options->augmentation);
   const std::string group = "Batches";
+  CLI::Option* channels = command.add_option(
+      "--channels", options->data.channels,
+      "of the images: 3, as most networks take them, grey ones three times; or 1, for a network of grey "
+      "images");
+  check_whole(channels, 1, 3)->type_name("N")->capture_default_str()->group(group);
   CLI::Option* steps = command.add_option("--steps", options->steps, "number of steps");
   check_whole(steps, 1, 1'000'000'000)->type_name("N")->capture_default_str()->group(group);
   CLI::Option* first = command.add_option("--first-step", options->first_step, "the first step");

@@ -3,15 +3,19 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <memory>
+#include <optional>
 
 #include "app/cli/checks.h"
 #include "app/cli/child_process.h"
 #include "app/cli/number_text.h"
 #include "app/cli/progress_bar.h"
 #include "app/data/data_commands.h"
+#include "data/channels.h"
 #include "data/cifar.h"
+#include "data/digits.h"
 #include "data/image_folder.h"
 #include "data/pack.h"
 #include "framework/error.h"
@@ -23,9 +27,10 @@ namespace {
 constexpr int most_side = 16'384;
 
 struct PackCommandOptions {
-  std::string cifar, images, out_file, size, layout = "nchw";
+  std::string cifar, images, digits, out_file, size, layout = "nchw";
   double test_fraction = 0.1;
-  bool compress = false, skip_damaged = false;
+  bool with_fraction = false;  // whether it was given
+  bool grey = false, compress = false, skip_damaged = false;
 };
 
 struct Size {
@@ -49,28 +54,50 @@ Size parse_size(const std::string& text) {
 }
 
 void check(const PackCommandOptions& o) {
-  if (o.cifar.empty() == o.images.empty())
-    throw Error("data pack takes either --cifar DIR or --images FOLDER", "say what to pack", ExitCode::usage);
-  if (!o.cifar.empty() && (!o.size.empty() || o.skip_damaged))
-    throw Error(fmt::format("{} is for --images", o.size.empty() ? "--skip-damaged" : "--size"),
+  const int given = !o.cifar.empty() + !o.images.empty() + !o.digits.empty();
+  if (given != 1)
+    throw Error("data pack takes one of --cifar DIR, --images FOLDER and --digits FILE", "say what to pack",
+                ExitCode::usage);
+  if (o.images.empty() && (!o.size.empty() || o.skip_damaged || o.with_fraction))
+    throw Error(fmt::format("{} is for --images", !o.size.empty()  ? "--size"
+                                                  : o.skip_damaged ? "--skip-damaged"
+                                                                   : "--test-fraction"),
                 "leave it out", ExitCode::usage);
 }
 
 DataSplits open_images(const PackCommandOptions& o, ProgressBar& bar) {
   const Size size = parse_size(o.size);
-  const FolderSet set = open_image_folder(o.images, {.height = size.height,
-                                                     .width = size.width,
-                                                     .test_fraction = o.test_fraction,
-                                                     .skip_damaged = o.skip_damaged,
-                                                     .progress = [&](int64_t done, int64_t total) {
-                                                       StopSignals::end_if_requested();
-                                                       bar.show(done, total, "checking");
-                                                     }});
+  const FolderSet set = open_image_folder(
+      o.images, {.height = size.height,
+                 .width = size.width,
+                 .test_fraction = o.with_fraction ? std::optional(o.test_fraction) : std::nullopt,
+                 .skip_damaged = o.skip_damaged,
+                 .progress = [&](int64_t done, int64_t total) {
+                   StopSignals::end_if_requested();
+                   bar.show(done, total, "checking");
+                 }});
+  for (const std::string& sentence : set.notes) bar.say(sentence);
   for (const std::string& sentence : set.damaged) bar.say("left out: " + sentence);
   if (set.other_files > 0)
     bar.say(fmt::format("{} that {} not end in .jpg, .jpeg or .png: left out",
                         counted(set.other_files, "file"), set.other_files == 1 ? "does" : "do"));
   return set.splits;
+}
+
+// Networks take square images. Who names two sides wants others all the same.
+void check_square(const PackCommandOptions& o, const Shape& chw, ProgressBar& bar) {
+  if (chw[1] == chw[2]) return;
+  const std::string what = fmt::format("have {} x {} pixels, and networks take square ones", chw[1], chw[2]);
+  if (o.size.empty())
+    throw Error(fmt::format("the images of {} {}", o.images, what),
+                fmt::format("give --size {}, or --size {}x{} to keep them as they are",
+                            std::min(chw[1], chw[2]), chw[1], chw[2]));
+  bar.say("the images will " + what);
+}
+
+DataSplits open(const PackCommandOptions& o, ProgressBar& bar) {
+  if (!o.digits.empty()) return read_digits(o.digits);
+  return o.cifar.empty() ? open_images(o, bar) : read_cifar(published_set_in(o.cifar), o.cifar);
 }
 
 void run(const PackCommandOptions& o) {
@@ -80,8 +107,9 @@ void run(const PackCommandOptions& o) {
   if (rank_hint() > 0) return;  // under mpirun rank 0 writes
   const StopSignals stop;       // so that no partial file remains
   ProgressBar bar(stdout);
-  const DataSplits splits =
-      o.cifar.empty() ? open_images(o, bar) : read_cifar(published_set_in(o.cifar), o.cifar);
+  const DataSplits whole = open(o, bar), splits = o.grey ? in_grey(whole) : whole;
+  const Shape chw = splits.train->image_shape();
+  check_square(o, chw, bar);
   PackOptions options{.interleaved = o.layout == "nhwc",
                       .compressed = o.compress,
                       .normalisation = {},
@@ -89,12 +117,12 @@ void run(const PackCommandOptions& o) {
                         StopSignals::end_if_requested();
                         bar.show(done, total, "packing");
                       }};
-  if (!o.cifar.empty()) options.normalisation = splits.train->normalisation();
-  pack(splits, o.out_file, options);
-  const Shape chw = splits.train->image_shape();
-  bar.say(fmt::format("{}: {} for training and {} for tests, {} x {} pixels, {}", o.out_file,
+  if (!o.cifar.empty() && !o.grey) options.normalisation = splits.train->normalisation();
+  const bool all_grey = pack(splits, o.out_file, options).all_grey;
+  bar.say(fmt::format("{}: {} for training and {} for tests, {} x {} pixels{}, {}", o.out_file,
                       counted(splits.train->size(), "image"), grouped(splits.test->size()), chw[1], chw[2],
-                      counted(splits.train->classes(), "class", "classes")));
+                      chw[0] == 1 ? " in grey" : "", counted(splits.train->classes(), "class", "classes")));
+  if (all_grey) bar.say("all images are grey: --grey stores one channel, a third of the bytes");
 }
 
 }  // namespace
@@ -110,14 +138,19 @@ void add_data_pack(CLI::App& data) {
       ->type_name("DIR")
       ->group(from);
   command
-      .add_option(
-          "--images", o.images,
-          "folder with one sub-folder of .jpg, .jpeg and .png files per class, or with two of such folders, "
-          "train and test")
+      .add_option("--images", o.images,
+                  "folder with one sub-folder of .jpg, .jpeg and .png files per class, or with such a folder "
+                  "for each "
+                  "of train, val and test")
       ->type_name("FOLDER")
       ->group(from);
+  command
+      .add_option("--digits", o.digits,
+                  "scikit-learn's handwritten digits: digits.csv.gz, 8 x 8 pixels, grey")
+      ->type_name("FILE")
+      ->group(from);
   CLI::Option* fraction = command.add_option("--test-fraction", o.test_fraction,
-                                             "share of each class for tests, where there is no folder test");
+                                             "share of each class for tests, where no folder has them");
   check_number(fraction, 0, 0.9)->type_name("X")->capture_default_str()->group(from);
   command
       .add_flag("--skip-damaged", o.skip_damaged, "list damaged images and leave them out, instead of ending")
@@ -128,6 +161,8 @@ void add_data_pack(CLI::App& data) {
           "height and width in pixels: the middle part is cut out and scaled [as they are, if all are equal]")
       ->type_name("N|HxW")
       ->group(to);
+  command.add_flag("--grey", o.grey, "store one channel: what is grey stays as it is, colours lose it")
+      ->group(to);
   CLI::Option* layout = command.add_option("--layout", o.layout, "nchw: planes, or nhwc: pixels");
   check_name(layout, "layout", {"nchw", "nhwc"})->type_name("NAME")->capture_default_str()->group(to);
   command.add_flag("--compress", o.compress, "pack each image by gzip: smaller files, slower training")
@@ -136,7 +171,10 @@ void add_data_pack(CLI::App& data) {
       ->type_name("FILE")
       ->required()
       ->group("Output");
-  command.callback([options] { run(*options); });
+  command.callback([options, fraction] {
+    options->with_fraction = fraction->count() > 0;
+    run(*options);
+  });
 }
 
 }  // namespace antichain

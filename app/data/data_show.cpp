@@ -25,7 +25,7 @@ std::vector<int64_t> counts_of(const DataSet& set) {
 
 // Reads every image, so that an unreadable one is found.
 Normalisation measured(const DataSet& set) {
-  PixelSums sums;
+  PixelSums sums(set.image_shape()[0]);
   std::vector<uint8_t> pixels(size_t(set.image_shape().elements()));
   for (int64_t i = 0; i < set.size(); ++i) {
     set.image(i, pixels);
@@ -34,8 +34,8 @@ Normalisation measured(const DataSet& set) {
   return sums.normalisation();
 }
 
-std::string three(const std::array<float, 3>& values) {
-  return fmt::format("{:.4f} {:.4f} {:.4f}", values[0], values[1], values[2]);
+std::string text(const std::array<float, 3>& values, int64_t channels) {
+  return fmt::format("{:.4f}", fmt::join(values.begin(), values.begin() + channels, " "));
 }
 
 void run(const std::string& path) {
@@ -44,14 +44,15 @@ void run(const std::string& path) {
   const Shape chw = data.train->image_shape();
   const Normalisation used = data.train->normalisation();
   begin_answer();
-  fmt::print("{}, {} x {} pixels, {}\nTraining subtracts {} and divides by {} (red, green, blue).\n\n",
-             data.train->name(), chw[1], chw[2], counted(data.train->classes(), "class", "classes"),
-             three(used.mean), three(used.deviation));
+  fmt::print("{}, {} x {} pixels{}, {}\nTraining subtracts {} and divides by {}{}.\n\n", data.train->name(),
+             chw[1], chw[2], chw[0] == 1 ? " in grey" : "",
+             counted(data.train->classes(), "class", "classes"), text(used.mean, chw[0]),
+             text(used.deviation, chw[0]), chw[0] == 1 ? "" : " (red, green, blue)");
   Table splits(
       {{"split", Table::Align::left}, {"images"}, {"mean\nof pixels in [0, 1]"}, {"deviation\nof the same"}});
   for (const auto& [name, set] : {std::pair("train", data.train), std::pair("test", data.test)}) {
     const Normalisation found = measured(*set);
-    splits.add({name, grouped(set->size()), three(found.mean), three(found.deviation)});
+    splits.add({name, grouped(set->size()), text(found.mean, chw[0]), text(found.deviation, chw[0])});
   }
   Table classes(
       {{"label"}, {"class", Table::Align::left, Table::Role::key}, {"train\nimages"}, {"test\nimages"}});

@@ -11,6 +11,7 @@
 #include "app/cli/checks.h"
 #include "app/cli/number_text.h"
 #include "app/job/agreement.h"
+#include "data/channels.h"
 #include "data/cifar.h"
 #include "data/hdf5_set.h"
 #include "framework/error.h"
@@ -143,9 +144,10 @@ DataSplits read_data(const std::string& path) {
 }
 
 DataSplits read_data(const std::string& path, const DataOptions& o) {
-  if (is_hdf5(o)) return read_hdf5_set(path);
+  if (is_hdf5(o)) return with_channels(read_hdf5_set(path), o.channels);
   const PublishedSet* set = published_set(o.dataset);
-  return read_cifar(set != nullptr ? *set : cifar10(), path);  // generated images have CIFAR-10's layout
+  // Generated images have CIFAR-10's layout.
+  return with_channels(read_cifar(set != nullptr ? *set : cifar10(), path), o.channels);
 }
 
 DataSplits read_data(const DataOptions& o) {
@@ -187,6 +189,12 @@ DataSplits obtain_training_data(const DataOptions& options, int batch, Rank& ran
                             counted(data.train->size(), "image")),
                 "use a smaller --batch or more data");
   }
+  const int first = data.train->label(0);
+  bool one_class = true;
+  for (int64_t i = 1; one_class && i < data.train->size(); ++i) one_class = data.train->label(i) == first;
+  if (one_class && rank.prints())
+    warn(fmt::format("all images for training are of one class, '{}', so there is nothing to learn",
+                     data.train->class_names()[size_t(first)]));
   if (rank.prints()) {
     fmt::print("Data: {}, {} for training and {} for tests\n\n", data.train->name(),
                counted(data.train->size(), "image"), grouped(data.test->size()));

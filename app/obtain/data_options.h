@@ -15,6 +15,7 @@ namespace antichain {
 struct DataOptions {
   std::string dataset = "cifar10";  // or another of published_sets(), "synthetic", or "hdf5:FILE"
   std::string data_dir;
+  int64_t channels = 3;  // that the network takes: grey images become three equal ones, or stay one
 };
 
 void add_data_options(CLI::App&, DataOptions&);

@@ -24,6 +24,8 @@ namespace {
 constexpr int64_t most_hashed = 4096;  // images
 constexpr const char* length = "steps in all";
 constexpr const char* course_length = "steps of the learning rate's course";  // where it outlasts the run
+constexpr const char* data_name = "data";
+constexpr const char* hashes[] = {"training data", "test data"};
 constexpr const char* normalisation = "mean and deviation";
 constexpr const char* replicas_setting = "replicas";
 constexpr const char* other_bits = ": the numbers will not be the same to the last bit";
@@ -150,6 +152,9 @@ void check_belongs(const Manifest& m, const RunFacts& run, const Graph& graph, c
   std::vector<std::string> all = differences(completed(m.model, run.model, checkpoint), run.model);
   Facts there = completed(m.recipe, run.recipe, checkpoint), here = run.recipe;
   for (const char* own : {length, course_length}) there.erase(own), here.erase(own);
+  // The same images may have another name: the file was renamed, say.
+  if (std::ranges::all_of(hashes, [&](const char* hash) { return there[hash] == here[hash]; }))
+    there.erase(data_name), here.erase(data_name);
   for (std::string& sentence : differences(there, here)) all.push_back(std::move(sentence));
   if (all.empty()) all = tensor_differences(m, graph, optimiser);
   if (!all.empty())
@@ -197,11 +202,11 @@ RunFacts run_facts(const TrainCommandOptions& o, const DataSplits& data, const R
   const auto text = [](const auto& x) { return fmt::format("{}", x); };
   run.model["image"] = data.train->image_shape().str();
   run.recipe[length] = text(total_steps(training, per_epoch));
-  run.recipe["data"] = data.train->name();
+  run.recipe[data_name] = data.train->name();
   run.recipe["training images"] = text(data.train->size());
   run.recipe["test images"] = text(data.test->size());
-  run.recipe["training data"] = fingerprint(*data.train);
-  run.recipe["test data"] = fingerprint(*data.test);
+  run.recipe[hashes[0]] = fingerprint(*data.train);
+  run.recipe[hashes[1]] = fingerprint(*data.test);
   run.recipe[normalisation] = describe(data.train->normalisation());
   run.steps_per_epoch = per_epoch;
   run.steps_per_evaluation = o.evaluation.every > 0 ? o.evaluation.every : per_epoch;

@@ -8,7 +8,7 @@ namespace antichain::cuda {
 namespace {
 
 struct Images {
-  Index height, width;
+  Index channels, height, width;
   const DrawnImage* records;
   const uint8_t* pixels;
   const float* table;
@@ -20,7 +20,7 @@ struct Images {
     if (!real || drawn.erased.holds(y, x)) return 0;
     const int row = source_row(drawn, y, int(height)), column = source_column(drawn, x, int(width));
     if (row == black || column == black) return table[c * 256];
-    return table[c * 256 + pixels[((n * 3 + c) * height + Index(row)) * width + Index(column)]];
+    return table[c * 256 + pixels[((n * channels + c) * height + Index(row)) * width + Index(column)]];
   }
 };
 
@@ -29,14 +29,15 @@ template <class T>
 void make(Stream stream, const Tensor& raw, const Tensor& table, const Tensor& images, bool mixed) {
   const Shape& shape = images.shape();
   const bool nhwc = images.layout() == Layout::nhwc;
-  const Images from{index_of(shape[2]), index_of(shape[3]), raw_records(raw), raw_pixels(raw, shape, mixed),
-                    table.data<float>()};
+  const Images from{index_of(shape[1]), index_of(shape[2]),
+                    index_of(shape[3]), raw_records(raw), raw_pixels(raw, shape, mixed), table.data<float>()};
   const Index first = mixed ? 1 : 0;
   T* out = images.data<T>();
   for_each(stream, shape.elements(), [=] ANTICHAIN_DEVICE(Index i) {
-    const Index area = from.height * from.width, n = first + i / (3 * area), in_image = i % (3 * area);
-    const Index c = nhwc ? in_image % 3 : in_image / area;
-    const Index pixel = nhwc ? in_image / 3 : in_image % area;
+    const Index area = from.height * from.width, image = from.channels * area;
+    const Index n = first + i / image, in_image = i % image;
+    const Index c = nhwc ? in_image % from.channels : in_image / area;
+    const Index pixel = nhwc ? in_image / from.channels : in_image % area;
     const int x = int(pixel % from.width), y = int(pixel / from.width);
     const float own = from.at(n, c, y, x);
     const Mix& mix = from.records[n].mix;
@@ -48,7 +49,7 @@ void make(Stream stream, const Tensor& raw, const Tensor& table, const Tensor& i
 
 void make_images(Stream stream, const Tensor& raw, const Tensor& table, const Tensor& images) {
   const Shape& shape = images.shape();
-  ANTICHAIN_CHECK(shape.rank() == 4 && shape[1] == 3, "images are N x 3 x H x W");
+  ANTICHAIN_CHECK(shape.rank() == 4 && (shape[1] == 1 || shape[1] == 3), "images are N x C x H x W");
   ANTICHAIN_CHECK(images.layout() == Layout::plain || images.layout() == Layout::nhwc,
                   "images lie in NCHW or NHWC");
   const bool mixed = raw.spec() == raw_spec(shape, true);

@@ -6,13 +6,16 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <map>
 
 #include "framework/error.h"
 #include "framework/file_handle.h"
 #include "framework/files/hdf5_arrays.h"
 #include "framework/files/hdf5_attributes.h"
+#include "framework/files/hdf5_links.h"
 #include "framework/files/hdf5_session.h"
 #include "framework/files/hdf5_superblock.h"
+#include "framework/files/hdf5_virtual.h"
 
 namespace antichain {
 using namespace hdf5;
@@ -36,21 +39,6 @@ hid_t open_file(const std::string& file) {
     fail(file, "HDF5 can't open the file",
          "is it an HDF5 file, whole, and not being written by another program?");
   return id;
-}
-
-// Returns whether every part of the path is a hard link within the file.
-bool is_there(hid_t file, const std::string& path) {
-  for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
-    const std::string part = path.substr(0, end);
-    H5L_info_t link;
-    if (H5Lexists(file, part.c_str(), H5P_DEFAULT) <= 0) return false;
-    if (H5Lget_info(file, part.c_str(), &link, H5P_DEFAULT) < 0 || link.type != H5L_TYPE_HARD) return false;
-    if (end == std::string::npos) break;
-    const Object object(H5Oopen(file, part.c_str(), H5P_DEFAULT));
-    if (object < 0 || H5Iget_type(object) != H5I_GROUP) return false;
-  }
-  const Object object(H5Oopen(file, path.c_str(), H5P_DEFAULT));
-  return object >= 0 && H5Iget_type(object) == H5I_DATASET;
 }
 
 void check_type(hid_t dataset, ArrayType wanted, const std::string& file, const std::string& path) {
@@ -137,9 +125,10 @@ struct Stored {
 Stored check_stored(hid_t dataset, hid_t creation, int64_t file_bytes, const std::string& file,
                     const std::string& path) {
   const H5D_layout_t layout = H5Pget_layout(creation);
-  if (H5Pget_external_count(creation) > 0 ||
-      (layout != H5D_CONTIGUOUS && layout != H5D_CHUNKED && layout != H5D_COMPACT))
-    fail(file, fmt::format("the data of '{}' lie in another file", path), "store the images themselves");
+  if (H5Pget_external_count(creation) > 0)
+    throw Error(fmt::format("{}: the data of '{}' lie in another file", file, path),
+                "store them in this one, or as a virtual dataset of HDF5 files");
+  if (layout == H5D_VIRTUAL) return {layout, false, INT64_MAX};  // its sources are checked
   check_filters(creation, file, path);
   const int64_t stored = std::min(clamped(H5Dget_storage_size(dataset)), file_bytes);
   const bool packed = layout == H5D_CHUNKED && H5Pget_nfilters(creation) > 0;
@@ -172,7 +161,8 @@ struct ArrayReader::State {
   std::string name;
   File file;
   int64_t file_bytes = 0;
-  std::vector<std::unique_ptr<Object>> arrays;  // closed before the file
+  std::vector<std::unique_ptr<Object>> arrays;        // closed before the file
+  std::vector<std::unique_ptr<ArrayReader>> sources;  // of virtual arrays: open as long as these
 };
 
 ArrayReader::ArrayReader(const std::string& file) {
@@ -185,6 +175,7 @@ ArrayReader::ArrayReader(const std::string& file) {
 }
 
 ArrayReader::~ArrayReader() {
+  if (state_) state_->sources.clear();
   const Session session;
   if (state_) state_->arrays.clear();
   state_.reset();
@@ -192,15 +183,45 @@ ArrayReader::~ArrayReader() {
 
 bool ArrayReader::has(const std::string& path) const {
   const Session session;
-  return is_there(state_->file, path);
+  return !resolved(state_->file, path, state_->name).empty();
 }
 
 ArrayReader::Opened ArrayReader::open(const std::string& path, ArrayType type) {
+  std::vector<VirtualSource> sources, of_source;
+  Opened opened = open_one(path, type, sources);
+  if (sources.empty()) return opened;
+  // Each source is opened as an array of its own, so that all is checked that is checked of one.
+  std::map<std::string, ArrayReader*> readers;
+  for (const VirtualSource& source : sources) {
+    ArrayReader*& reader = readers[source.file];
+    if (reader == nullptr) {
+      state_->sources.push_back(std::make_unique<ArrayReader>(source.file));
+      reader = state_->sources.back().get();
+      if (source.file != state_->name) opened.sources.push_back(source.file);
+    }
+    const Opened part = reader->open_one(source.dataset, type, of_source);
+    const Session session;
+    const Type whole_type(H5Dget_type(*state_->arrays[opened.handle])),
+        part_type(H5Dget_type(*reader->state_->arrays[part.handle]));
+    if (!of_source.empty() || !source.fits(part.spec.shape) || H5Tequal(whole_type, part_type) <= 0)
+      throw Error(fmt::format("{}: the virtual dataset '{}' does not fit '{}' of {}", state_->name, path,
+                              source.dataset, source.file),
+                  "it is put together from plain datasets of its own type that have all the values");
+  }
+  const Session session;
+  const Object& dataset = *state_->arrays[opened.handle];
+  open_sources(dataset, Properties(H5Dget_create_plist(dataset)), state_->name, path);
+  return opened;
+}
+
+ArrayReader::Opened ArrayReader::open_one(const std::string& path, ArrayType type,
+                                          std::vector<VirtualSource>& sources) {
   const Session session;
   const std::string& name = state_->name;
-  if (!is_there(state_->file, path))
+  const std::string hard = resolved(state_->file, path, name);
+  if (hard.empty())
     throw Error(fmt::format("{} has no dataset '{}'", name, path), "h5ls -r lists what a file has");
-  auto dataset = std::make_unique<Object>(H5Dopen2(state_->file, path.c_str(), H5P_DEFAULT));
+  auto dataset = std::make_unique<Object>(H5Dopen2(state_->file, hard.c_str(), H5P_DEFAULT));
   if (*dataset < 0) fail(name, fmt::format("HDF5 can't open '{}'", path));
   check_type(*dataset, type, name, path);
   Opened opened{.handle = state_->arrays.size(),
@@ -211,13 +232,14 @@ ArrayReader::Opened ArrayReader::open(const std::string& path, ArrayType type) {
   const Type type_there(H5Dget_type(*dataset));
   const auto size = int64_t(H5Tget_size(type_there));
   const int64_t bytes = checked_bytes(opened.spec.shape, size, stored.most_bytes, name, path);
+  if (stored.layout == H5D_VIRTUAL) sources = virtual_sources(*dataset, creation, name, path);
   if (stored.layout == H5D_CHUNKED && bytes > 0) {
     const std::vector<int64_t> chunk = check_chunks(*dataset, creation, opened.spec.shape, size, name, path);
     opened.rows_per_chunk = chunk[0];
     opened.spec.compressed = stored.packed;
     const int64_t chunk_bytes = checked_bytes(chunk, size, most_cache_bytes, name, path);
     dataset.reset();
-    dataset = std::make_unique<Object>(open_cached(state_->file, path, bytes, chunk_bytes));
+    dataset = std::make_unique<Object>(open_cached(state_->file, hard, bytes, chunk_bytes));
     if (*dataset < 0) fail(name, fmt::format("HDF5 can't open '{}'", path));
   }
   if (stored.layout == H5D_CONTIGUOUS && bytes > 0)
@@ -247,14 +269,19 @@ void ArrayReader::read(const Opened& opened, int64_t first_row, std::span<std::b
     fail(state_->name, fmt::format("HDF5 can't read record {} of '{}'", first_row, spec.path));
 }
 
+std::string ArrayReader::of_object(const std::string& path) const {
+  const Session session;
+  return path == "/" ? path : resolved(state_->file, path, state_->name);
+}
+
 std::optional<std::vector<std::string>> ArrayReader::strings(const std::string& path,
                                                              const std::string& name) const {
-  return string_attribute(state_->file, state_->name, path, name);
+  return string_attribute(state_->file, state_->name, of_object(path), name);
 }
 
 std::optional<std::vector<double>> ArrayReader::numbers(const std::string& path,
                                                         const std::string& name) const {
-  return number_attribute(state_->file, state_->name, path, name);
+  return number_attribute(state_->file, state_->name, of_object(path), name);
 }
 
 }  // namespace antichain

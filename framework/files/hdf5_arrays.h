@@ -2,8 +2,10 @@
 // into memory; framework/files/hdf5.h has them.)
 //
 // The HDF5 library itself is trusted with a file's structure. What the structure claims is checked against
-// the file's size first: no array has more bytes than are stored, none lies in another file, none needs a
-// filter other than the library's own (deflate, shuffle, fletcher32).
+// the file's size first: no array has more bytes than are stored, and none needs a filter other than the
+// library's own (deflate, shuffle, fletcher32). Soft links are followed within the file. A virtual dataset
+// may be put together from datasets of other HDF5 files, for each of which the same holds; no other data lie
+// outside of the file.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +17,9 @@
 #include <vector>
 
 namespace antichain {
+namespace hdf5 {
+struct VirtualSource;
+}
 
 enum class ArrayType { u8, i64, f32 };
 
@@ -56,14 +61,17 @@ class ArrayReader {
   explicit ArrayReader(const std::string& file);
   ~ArrayReader();
 
-  bool has(const std::string& path) const;  // a dataset, not a group
+  // Says whether there is a dataset, not a group. Throws Error when the path leads through a link to another
+  // file, or to nothing.
+  bool has(const std::string& path) const;
   // Opens an array; handles count from 0. Throws Error naming file and array when it is of another type, or
   // claims more bytes than are stored. u8 means unsigned bytes, i64 any integers, f32 float32.
   struct Opened {
     size_t handle = 0;
     ArraySpec spec;
-    std::optional<int64_t> offset;  // where its rows lie one after the other in the file, if they do
-    int64_t rows_per_chunk = 0;     // 0: not in chunks
+    std::optional<int64_t> offset;     // where its rows lie one after the other in the file, if they do
+    int64_t rows_per_chunk = 0;        // 0: not in chunks
+    std::vector<std::string> sources;  // the other files that a virtual dataset is put together from
   };
   Opened open(const std::string& path, ArrayType);
   // `out` holds whole rows. Throws Error naming file, array and row.
@@ -76,6 +84,9 @@ class ArrayReader {
   std::optional<std::vector<double>> numbers(const std::string& path, const std::string& name) const;
 
  private:
+  Opened open_one(const std::string& path, ArrayType, std::vector<hdf5::VirtualSource>& sources);
+  std::string of_object(const std::string& path) const;  // without soft links
+
   struct State;
   std::unique_ptr<State> state_;
 };

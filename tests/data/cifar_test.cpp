@@ -196,6 +196,30 @@ TEST(Cifar100, RefusesWrongSizesAndLabels) {
   expect_error(read, {"train.bin is truncated", "9221 bytes", "3074"});
 }
 
+TEST(PublishedSets, AnotherFormOfTheSetIsNamed) {
+  const struct {
+    const char* file;
+    const PublishedSet& expected;
+    std::string what;
+  } cases[] = {{"cifar-10-batches-py/data_batch_1", cifar10(), "CIFAR-10's version for Python or Matlab"},
+               {"data_batch_1", cifar10(), "CIFAR-10's version for Python or Matlab"},
+               {"data_batch_1.mat", cifar10(), "CIFAR-10's version for Python or Matlab"},
+               {"cifar-100-python/train", cifar100(), "CIFAR-100's version for Python or Matlab"},
+               {"cifar-100-python/train", cifar10(), "CIFAR-100's version for Python or Matlab"},
+               {"train", cifar100(), "CIFAR-100's version for Python or Matlab"},
+               {"cifar-10-binary.tar.gz", cifar10(), "an archive that is not unpacked"},
+               {"cifar-10-batches-bin/readme.html", cifar10(), "official binary layout"},
+               {"train/cat.png", cifar10(), "official binary layout"}};
+  for (const auto& [file, expected, what] : cases) {
+    const TemporaryFolder folder;
+    write_bytes(folder.path() / file, {1});
+    expect_error([&] { read_cifar(expected, folder.str()); }, {folder.str(), what});
+  }
+  const TemporaryFolder folder;
+  write_bytes(folder.path() / "x.tar.gz", {1});
+  expect_error([&] { read_cifar(cifar10(), folder.str() + "/x.tar.gz"); }, {"x.tar.gz is an archive"});
+}
+
 TEST(PublishedSets, AFolderOfAnotherSetIsNamed) {
   const TemporaryFolder folder;
   write_bytes(folder.path() / "train.bin", records_of_100(1));

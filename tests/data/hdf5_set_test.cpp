@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <numeric>
 
+#include "data/channels.h"
 #include "data/cifar.h"
 #include "data/loader.h"
 #include "data/pack.h"
@@ -90,8 +91,10 @@ TEST(Hdf5Set, ReadsPlanesPixelsAndGrey) {
                         Case{{5, 4, 6}, {2, 4, 6}, 1, 0}}) {
     for (const bool compressed : {false, true}) {
       const TemporaryFolder folder;
-      const DataSplits sets = read_hdf5_set(
+      const DataSplits stored_sets = read_hdf5_set(
           write(folder, {.train_shape = c.train, .test_shape = c.test, .compressed = compressed}));
+      EXPECT_EQ(stored_sets.train->image_shape(), (Shape{c.plane == 0 ? 1 : 3, 4, 6}));
+      const DataSplits sets = with_channels(stored_sets, 3);
       ASSERT_EQ(sets.train->size(), 5);
       ASSERT_EQ(sets.test->size(), 2);
       EXPECT_EQ(sets.train->image_shape(), (Shape{3, 4, 6}));
@@ -162,6 +165,14 @@ TEST(Hdf5Set, RefusesWhatIsMissingOrWrong) {
   expect_refused({.attributes = {{"mean", std::vector<double>{0.5}}}}, {"mean and std"});
   expect_refused({.attributes = {{"mean", std::vector<double>{0, 0}}, {"std", std::vector<double>{1}}}},
                  {"'mean'"});
+  expect_refused({.attributes = {{"mean", std::vector<double>{-0.1}}, {"std", std::vector<double>{1}}}},
+                 {"'mean'", "non-negative"});
+  expect_refused({.attributes = {{"mean", std::vector<double>{125.3, 123, 113.9}},
+                                 {"std", std::vector<double>{63, 62.1, 66.7}}}},
+                 {"mean 125.3 123 113.9 and std 63 62.1 66.7", "not of pixels scaled to [0, 1]",
+                  "write mean 0.4914 0.4824 0.4467 and std 0.2471 0.2435 0.2616"});
+  expect_refused({.attributes = {{"mean", std::vector<double>{0}}, {"std", std::vector<double>{255}}}},
+                 {"write mean 0 and std 1"});
   expect_refused({.attributes = {{"mean", std::vector<double>{0}}, {"std", std::vector<double>{0}}}},
                  {"'std'", "positive"});
   expect_error([] { read_hdf5_set("/nowhere.h5"); }, {"/nowhere.h5"});

@@ -1,15 +1,19 @@
 // Tests JPEG and PNG files: they are decoded, resized, and refused by name where they are damaged.
 #include "data/image_file.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <numeric>
+#include <optional>
 
 #include "data/hdf5_set.h"
 #include "data/image_folder.h"
 #include "data/pack.h"
 #include "data/resize.h"
+#include "framework/error.h"
 #include "framework/json.h"
 #include "tests/data/temporary_folder.h"
 #include "tests/expect_error.h"
@@ -21,7 +25,7 @@ namespace {
 // "H W\n" and the bytes.
 constexpr const char* make_images = R"(
 import numpy as np, os
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, PngImagePlugin
 y, x = np.mgrid[0:24, 0:40]
 rgb = np.stack([x * 6, y * 10, (x * 3 + y * 5) % 256], -1).astype(np.uint8)
 def keep(name, image, saved=None, **how):
@@ -34,8 +38,15 @@ keep("rgb.png", colour)
 keep("grey.png", colour.convert("L"))
 keep("palette.png", colour.quantize(16))
 keep("bits.png", colour.convert("1"))
-alpha = np.where(x < 20, 255, 0).astype(np.uint8)
-keep("alpha.png", Image.fromarray(np.dstack([rgb, alpha])), Image.fromarray(rgb * (alpha[..., None] // 255)))
+alpha = (x * 6).astype(np.uint8)
+keep("alpha.png", Image.fromarray(np.dstack([rgb, alpha])))
+keep("grey_alpha.png", Image.fromarray(np.dstack([rgb[..., 0], alpha])))
+keep("palette_alpha.png", colour.quantize(16), transparency=bytes(range(0, 256, 16)))
+keep("one_colour.png", colour, transparency=(0, 0, 0))
+for gamma in (45455, 100000):
+    info = PngImagePlugin.PngInfo(); info.add(b"gAMA", gamma.to_bytes(4, "big"))
+    keep("gamma%d.png" % gamma, colour, pnginfo=info)
+    keep("gamma%d_alpha.png" % gamma, Image.fromarray(np.dstack([rgb, alpha])), pnginfo=info)
 deep = (x * 1600 + 7).astype(np.uint16)
 shallow = ((deep + 128) // 257).astype(np.uint8)
 keep("deep.png", Image.fromarray(deep), Image.fromarray(np.repeat(shallow[..., None], 3, 2)))
@@ -86,7 +97,9 @@ class Images : public ::testing::Test {
 };
 
 TEST_F(Images, AreReadAsAnotherDecoderReadsThem) {
-  for (const char* name : {"rgb.png", "grey.png", "palette.png", "bits.png", "alpha.png", "png_as.jpg"})
+  for (const char* name : {"rgb.png", "grey.png", "palette.png", "bits.png", "alpha.png", "grey_alpha.png",
+                           "palette_alpha.png", "one_colour.png", "gamma45455.png", "gamma100000.png",
+                           "gamma45455_alpha.png", "gamma100000_alpha.png", "png_as.jpg"})
     expect_equal(read_image(file(name)), expected(file(name) + ".rgb"), 0, name);
   expect_equal(read_image(file("deep.png")), expected(file("deep.png.rgb")), 1, "16 bits, rounded");
   // The same library, or one that is free to round an inverse transform by one level and a colour conversion
@@ -172,18 +185,87 @@ TEST_F(Images, AFolderOfThemIsADataSet) {
                {"i3.PNG", "40 x 24", "--size"});
 }
 
-TEST_F(Images, FoldersForTrainingAndTestsStayApart) {
-  namespace fs = std::filesystem;
-  for (const char* place : {"train/a", "train/b", "test/b"}) {
-    fs::create_directories(folder_.path() / "set" / place);
-    fs::copy_file(file("rgb.png"), folder_.path() / "set" / place / "x.png");
+// A PNG of 1 x 1, grey.
+const std::vector<uint8_t> tiny_png = {
+    0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0x00, 0x00, 0x00, 0x0D, 0x49, 0x48, 0x44, 0x52, 0x00,
+    0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x01, 0x08, 0x00, 0x00, 0x00, 0x00, 0x3A, 0x7E, 0x9B, 0x55, 0x00,
+    0x00, 0x00, 0x0A, 0x49, 0x44, 0x41, 0x54, 0x78, 0x9C, 0x63, 0x68, 0x00, 0x00, 0x00, 0x82, 0x00, 0x81,
+    0x77, 0xCD, 0x72, 0xB6, 0x00, 0x00, 0x00, 0x00, 0x49, 0x45, 0x4E, 0x44, 0xAE, 0x42, 0x60, 0x82};
+
+struct FolderCase {
+  std::vector<std::string> files;  // images
+  std::string result;              // "train images, test images: classes; notes", or the error's part
+  std::optional<double> fraction = {};
+};
+
+std::string summary(const std::string& folder, const FolderCase& c) {
+  const FolderSet found = open_image_folder(folder, {.test_fraction = c.fraction});
+  std::string text = fmt::format("{}, {}: {}", found.splits.train->size(), found.splits.test->size(),
+                                 fmt::join(found.splits.train->class_names(), " "));
+  for (const std::string& note : found.notes) text += "; " + note;
+  for (size_t at; (at = text.find(folder)) != std::string::npos;) text.replace(at, folder.size(), "S");
+  return text;
+}
+
+TEST(ImageFolder, SplitsAreSplitsAndWhatSystemsLeaveIsNothing) {
+  const std::vector<FolderCase> cases = {
+      {{"a/1.png", "a/2.png", "b/1.png", "b/2.png"}, "2, 2: a b"},
+      // splits
+      {{"train/a/1.png", "train/b/1.png", "test/b/1.png"}, "2, 1: a b"},
+      {{"Train/a/1.png", "Train/b/1.png", "TEST/b/1.png"}, "2, 1: a b"},
+      {{"training/a/1.png", "training/b/1.png", "testing/a/1.png"}, "2, 1: a b"},
+      {{"train/a/1.png", "train/b/1.png", "val/b/1.png"}, "2, 1: a b; S/val is for tests"},
+      {{"train/a/1.png", "train/b/1.png", "Valid/b/1.png"}, "2, 1: a b; S/Valid is for tests"},
+      {{"train/a/1.png", "train/b/1.png", "validation/b/1.png"}, "2, 1: a b; S/validation is for tests"},
+      {{"train/a/1.png", "train/b/1.png", "val/b/1.png", "test/a/1.png"},
+       "2, 1: a b; S/test is for tests, so S/val is left out; to test with that, pack a folder without test"},
+      {{"train/a/1.png", "train/a/2.png", "train/b/1.png", "train/b/2.png"},
+       "2, 2: a b; there is no test or val beside S/train: 0.1 of each class are for tests"},
+      {{"train/a/1.png", "train/b/1.png", "test/b/1.png", "labels/a.txt"},
+       "2, 1: a b; S/labels has no images: left out"},
+      {{"test/a/1.png", "test/b/1.png"}, "S/test is a split without the folder train beside it"},
+      {{"train/a/1.png", "val/a/1.png", "valid/a/1.png"}, "has the folders val and valid, which are names"},
+      {{"train/1.png", "val/1.png"}, "S/train has no sub-folders"},
+      {{"train/a/1.png", "test/a/1.png", "cat/1.png"}, "S/cat has images beside the split S/train"},
+      {{"a/train/1.png", "a/test/1.png"}, "S/a/train is a split within a class"},
+      {{"train/a/1.png", "train/b/1.png", "test/c/1.png"}, "S/test/c is a class that S/train has not"},
+      {{"train/a/1.png", "test/a/1.png"}, "--test-fraction is given, but S/test has images for tests", 0.2},
+      // a class that is called so
+      {{"bus/1.png", "bus/2.png", "train/1.png", "train/2.png"}, "2, 2: bus train"},
+      // hidden things
+      {{"a/1.png", "a/2.png", "b/1.png", "b/2.png", ".ipynb_checkpoints/x.png", ".git/x.png",
+        "__MACOSX/a/x.png", "lost+found/x.png", "@eaDir/x.png", "a/.ipynb_checkpoints/x.png", "a/._1.png",
+        "a/Thumbs.db", "a/.DS_Store", "b/@eaDir/1.png/x.png"},
+       "2, 2: a b"},
+      {{"train/a/1.png", "train/b/1.png", "test/b/1.png", ".val/b/1.png", "train/.x/1.png"}, "2, 1: a b"},
+      // others
+      {{"a/1.png", "a/2.png", "b/1.png", "b/2.png", "x.png"},
+       "2, 2: a b; 1 image in S itself has no class: left out"},
+      {{"a/1.png", "a/2.png"}, "1, 1: a; there is one class, 'a', so there is nothing to learn"}};
+  for (const FolderCase& c : cases) {
+    const TemporaryFolder folder;
+    for (const std::string& file : c.files) write_bytes(folder.path() / file, tiny_png);
+    std::string got;
+    try {
+      got = summary(folder.str(), c);
+    } catch (const Error& error) {
+      got = error.what();
+      for (size_t at; (at = got.find(folder.str())) != std::string::npos;)
+        got.replace(at, folder.str().size(), "S");
+      got = got.find(c.result) == std::string::npos ? got : c.result;
+    }
+    EXPECT_EQ(got, c.result) << fmt::format("{}", fmt::join(c.files, " "));
   }
-  const FolderSet found = open_image_folder(file("set"), {});
-  EXPECT_EQ(found.splits.train->size(), 2);
-  ASSERT_EQ(found.splits.test->size(), 1);
-  EXPECT_EQ(found.splits.test->label(0), 1);
-  fs::create_directories(folder_.path() / "set/test/c");
-  expect_error([&] { open_image_folder(file("set"), {}); }, {"test/c", "has not"});
+}
+
+TEST(ImageFolder, AClassThatLosesAllItsImagesIsNamed) {
+  const TemporaryFolder folder;
+  for (const char* file : {"a/1.png", "a/2.png", "b/1.png", "b/2.png", "b/3.png"})
+    write_bytes(folder.path() / file, tiny_png);
+  for (const char* file : {"a/1.png", "a/2.png"}) write_bytes(folder.path() / file, {1});
+  const FolderSet found = open_image_folder(folder.str(), {.skip_damaged = true});
+  EXPECT_EQ(found.damaged.size(), 2u);
+  EXPECT_EQ(found.notes, (std::vector<std::string>{"no image of the class 'a' is left to train on"}));
 }
 
 TEST(ImageFolder, NamesWhatIsMissing) {

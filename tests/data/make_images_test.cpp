@@ -69,7 +69,7 @@ void expect_images(const std::vector<float>& right, const Tensor& raw, const Nor
 
 // Checks images of noise, in all 256 bytes, one for each draw; an image without a draw is padding.
 void expect_as_on_the_host(const Shape& chw, const std::vector<std::optional<Augmentation>>& draws) {
-  const Shape shape{int64_t(draws.size()), 3, chw[1], chw[2]};
+  const Shape shape{int64_t(draws.size()), chw[0], chw[1], chw[2]};
   const Tensor raw = Tensor::host(raw_spec(shape));
   const Normaliser normaliser({.mean = {0.1f, 0.5f, 0.7f}, .deviation = {0.2f, 0.3f, 0.25f}});
   const Philox random(1);
@@ -98,7 +98,7 @@ TEST(MakeImages, AreTheHostsForEveryDrawOfCifar) {
 }
 
 TEST(MakeImages, AreTheHostsForOtherSizesAndBeyondTheEdges) {
-  for (const Shape& chw : {Shape{3, 5, 9}, Shape{3, 9, 4}, Shape{3, 1, 1}, Shape{3, 8, 17}}) {
+  for (const Shape& chw : {Shape{3, 5, 9}, Shape{3, 9, 4}, Shape{3, 1, 1}, Shape{1, 8, 8}, Shape{3, 8, 17}}) {
     const int height = int(chw[1]), width = int(chw[2]);
     std::vector<std::optional<Augmentation>> draws{std::nullopt};
     for (const int down : {-height - 1, -height, 1 - height, -1, 0, 1, height - 1, height, height + 1})

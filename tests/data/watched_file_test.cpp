@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 
 #include <chrono>
 #include <functional>
@@ -49,7 +50,10 @@ TEST_F(Watched, OverwrittenWithItsTimePutBack) {
 
 TEST_F(Watched, WhatLeavesTheBytesAloneIsNoChange) {
   const std::vector<std::function<void()>> harmless = {
-      [&] { ::chmod(path_.c_str(), 0600); }, [&] { fs::create_hard_link(path_, other_); },
+      [&] { ::chmod(path_.c_str(), 0600); }, [&] { ::chmod(path_.c_str(), 0644); },
+      [&] { ::setxattr(path_.c_str(), "user.note", "x", 1, 0); },
+      [&] { ::utimensat(AT_FDCWD, path_.c_str(), nullptr, 0); },
+      [&] { write_bytes(path_, std::vector<uint8_t>(100, 7)); }, [&] { fs::create_hard_link(path_, other_); },
       [&] { fs::rename(path_, other_); }, [&] { fs::remove(path_); },
       [&] { write_bytes(other_, std::vector<uint8_t>(100, 8)), fs::rename(other_, path_); }};
   for (const auto& act : harmless) {
@@ -58,7 +62,28 @@ TEST_F(Watched, WhatLeavesTheBytesAloneIsNoChange) {
     const WatchedFile file(path_.string());
     act();
     EXPECT_EQ(read(file)[50], 7);
+    EXPECT_EQ(read(file)[50], 7) << "and again";
   }
+}
+
+TEST_F(Watched, AHarmlessChangeDoesNotHideALaterOne) {
+  const WatchedFile file(path_.string());
+  ::chmod(path_.c_str(), 0600);
+  EXPECT_EQ(read(file)[50], 7);
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  write_bytes(path_, std::vector<uint8_t>(100, 8));
+  expect_error([&] { read(file); }, {path_.string(), "has been changed while it was trained on"});
+}
+
+// Of a large file only a part is hashed, so a later time of writing counts as a change.
+TEST_F(Watched, ALargeFileIsHashedInPart) {
+  fs::resize_file(path_, (uintmax_t(1) << 30) + 12345);  // it takes no room on the disk
+  const WatchedFile file(path_.string());
+  ::chmod(path_.c_str(), 0600);
+  EXPECT_EQ(read(file)[50], 7);
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  ::utimensat(AT_FDCWD, path_.c_str(), nullptr, 0);
+  expect_error([&] { read(file); }, {"has been changed"});
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "framework/files/hdf5_arrays.h"
 #include "framework/files/weights.h"
 #include "framework/json.h"
 #include "tests/app/program.h"
@@ -12,6 +13,13 @@
 
 namespace antichain {
 namespace {
+
+// A PNG of 1 x 2 grey pixels (height x width).
+const std::vector<uint8_t> png_of_two_pixels = {
+    0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0x00, 0x00, 0x00, 0x0D, 0x49, 0x48, 0x44, 0x52, 0x00,
+    0x00, 0x00, 0x02, 0x00, 0x00, 0x00, 0x01, 0x08, 0x00, 0x00, 0x00, 0x00, 0xD1, 0x49, 0x20, 0x56, 0x00,
+    0x00, 0x00, 0x0B, 0x49, 0x44, 0x41, 0x54, 0x78, 0x9C, 0x63, 0x68, 0x10, 0x00, 0x00, 0x01, 0x13, 0x00,
+    0x91, 0xD3, 0xB5, 0xA6, 0xAC, 0x00, 0x00, 0x00, 0x00, 0x49, 0x45, 0x4E, 0x44, 0xAE, 0x42, 0x60, 0x82};
 
 class DataCommands : public ::testing::Test {
  protected:
@@ -114,10 +122,73 @@ TEST_F(DataCommands, ALinkToItselfIsAnImageThatCantBeRead) {
   expect_refused(run("data pack --images photos --skip-damaged --out x.h5"), 3, "photos", "nothing is left");
 }
 
+// Grey images are stored in one channel, and networks of three channels get it three times.
+TEST_F(DataCommands, GreyImagesTrain) {
+  std::string lines;
+  for (int i = 0; i < 1797; ++i) {
+    for (int p = 0; p < 64; ++p) lines += std::to_string((i * 5 + p) % 17) + ",";
+    lines += std::to_string(i % 10) + "\n";
+  }
+  write_bytes(file("digits.csv"), {lines.begin(), lines.end()});
+  const ProgramRun packed = run("data pack --digits digits.csv --out digits.h5");
+  ASSERT_EQ(packed.code, 0) << packed.err;
+  EXPECT_NE(packed.out.find("1,437 images for training and 360 for tests, 8 x 8 pixels in grey, 10 classes"),
+            std::string::npos)
+      << packed.out;
+  EXPECT_NE(run("data show digits.h5").out.find("in grey"), std::string::npos);
+  const ProgramRun trained =
+      run("train --model resnet20 --dataset hdf5:digits.h5 --batch 16 --microbatches 2 --steps 2 --lr 0.01");
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const ProgramRun again = run("data pack --cifar set --grey --out grey.h5");
+  ASSERT_EQ(again.code, 0) << again.err;
+  EXPECT_NE(again.out.find("in grey"), std::string::npos) << again.out;
+}
+
+// A file without the attribute name has that of the file. Its images are the same under another one.
+TEST_F(DataCommands, ARenamedFileResumesAndOneClassIsWarnedOf) {
+  const std::vector<int64_t> labels(16, 0);
+  const std::vector<std::byte> pixels(16 * 3 * 8 * 8, std::byte(9));
+  ArrayWriter writer(file("a.h5"), {{.path = "train/images", .shape = {16, 3, 8, 8}},
+                                    {.path = "train/labels", .shape = {16}, .type = ArrayType::i64},
+                                    {.path = "test/images", .shape = {16, 3, 8, 8}},
+                                    {.path = "test/labels", .shape = {16}, .type = ArrayType::i64}});
+  for (const size_t split : {0, 2})
+    writer.append(split, pixels), writer.append(split + 1, std::as_bytes(std::span(labels)));
+  writer.finish();
+  const std::string how =
+      "train --model resnet20 --batch 8 --microbatches 2 --lr 0.01 --epochs 2 --checkpoint ck ";
+  const ProgramRun first = run(how + "--dataset hdf5:a.h5 --steps 2");
+  ASSERT_EQ(first.code, 0) << first.err;
+  EXPECT_NE(first.err.find("of one class, 'class 0', so there is nothing to learn"), std::string::npos)
+      << first.err;
+  std::filesystem::rename(file("a.h5"), file("b.h5"));
+  const ProgramRun second = run(how + "--dataset hdf5:b.h5 --resume auto");
+  EXPECT_EQ(second.code, 0) << second.err;
+}
+
+TEST_F(DataCommands, PackSaysWhatTrainingWouldRefuse) {
+  for (int i = 0; i < 4; ++i) {
+    const std::string place = file(std::string("photos/") + "ab"[i % 2] + "/" + std::to_string(i) + ".png");
+    write_bytes(place, png_of_two_pixels);
+  }
+  expect_refused(run("data pack --images photos --out x.h5"), 3,
+                 "have 1 x 2 pixels, and networks take square ones", "oblong images");
+  const ProgramRun kept = run("data pack --images photos --size 1x2 --out x.h5"),
+                   square = run("data pack --images photos --size 2 --out x.h5");
+  EXPECT_EQ(kept.code, 0) << kept.err;
+  EXPECT_NE(kept.out.find("will have 1 x 2 pixels, and networks take square ones"), std::string::npos);
+  EXPECT_EQ(square.code, 0) << square.err;
+  EXPECT_NE(square.out.find("all images are grey: --grey stores one channel"), std::string::npos)
+      << square.out;
+  expect_refused(run("data pack --cifar set --test-fraction 0.2 --out x.h5"), 2,
+                 "--test-fraction is for --images", "a fraction of CIFAR");
+}
+
 TEST_F(DataCommands, RefusesInOneSentence) {
   expect_refused(run("data"), 2, "a command is missing", "data");
   expect_refused(run("data pak"), 2, "did you mean 'pack'", "data pak");
-  expect_refused(run("data pack --out x.h5"), 2, "either --cifar DIR or --images FOLDER", "data pack");
+  expect_refused(run("data pack --out x.h5"), 2, "one of --cifar DIR, --images FOLDER and --digits FILE",
+                 "data pack");
   expect_refused(run("data pack --images set --size 8x --out x.h5"), 2, "--size", "--size 8x");
   expect_refused(run("data pack --images set --out x.h5"), 3, "no sub-folders", "no sub-folders");
   expect_refused(run("train --dataset hdf5:nowhere.h5"), 3, "nowhere.h5", "a missing file");

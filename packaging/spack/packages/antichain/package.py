@@ -25,6 +25,7 @@ class Antichain(CMakePackage):
     depends_on("xxhash")
     depends_on("jpeg")
     depends_on("libpng")
+    depends_on("zlib-api")
     depends_on("cuda@12:", when="+cuda")
     depends_on("cudnn@9:", when="+cuda")
 

@@ -1,0 +1,28 @@
+// Says what a virtual dataset is put together from. HDF5 itself reads zeros where a source is missing, so
+// everything is checked before.
+#pragma once
+
+#include <hdf5.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace antichain::hdf5 {
+
+struct VirtualSource {
+  std::string file, dataset;  // the file as it is opened
+  int64_t values;             // that are taken of the dataset
+  std::vector<int64_t> most;  // the shape that it has at least; none: all of it is taken
+  bool fits(const std::vector<int64_t>& shape) const;
+};
+
+// Returns the sources in the order of the mappings. Throws Error naming `file` and `path` when they do not
+// cover the dataset, are of no fixed number, or lie in more than 128 files. Needs a Session.
+std::vector<VirtualSource> virtual_sources(hid_t dataset, hid_t creation, const std::string& file,
+                                           const std::string& path);
+
+// Reads an element of each source, so that HDF5 opens them all now, and keeps them open. Needs a Session.
+void open_sources(hid_t dataset, hid_t creation, const std::string& file, const std::string& path);
+
+}  // namespace antichain::hdf5
