@@ -22,14 +22,15 @@ usage() {
 }
 [ $# -ge 2 ] || usage
 [ -r "$1" ] || usage "there is no file $1"
-[ -r "$here/$2.sbatch" ] || usage "there is no job $2"
+[[ $2 != */* && -r "$here/$2.sbatch" ]] || usage "there is no job $2"
 ANTICHAIN_CLUSTER=$(realpath "$1") job=$2 ANTICHAIN_SLURM=$here
-export ANTICHAIN_CLUSTER ANTICHAIN_SLURM
+[ -z "${RESULTS:-}" ] || RESULTS=$(realpath -m -- "$RESULTS")
+export ANTICHAIN_CLUSTER ANTICHAIN_SLURM RESULTS
 shift 2
 options=()
 while [ $# -gt 0 ] && [ "$1" != -- ]; do options+=("$1") && shift; done
 [ $# = 0 ] || shift
-SBATCH_OPTIONS=() SIGNAL_BEFORE_END=120 GPUS_PER_TASK=0
+ANTICHAIN=antichain SBATCH_OPTIONS=() SIGNAL_BEFORE_END=120 GPUS_PER_TASK=0
 # shellcheck source=example.env
 . "$ANTICHAIN_CLUSTER"
 
@@ -60,19 +61,46 @@ refuse_if_never() {
   exit 1
 }
 
+# check JOB WORDS…: the program checks its options now, not after the wait in the queue. Where it can't run
+# here, nothing can be said.
+check() {
+  local code=0
+  ANTICHAIN_DRY_RUN=yes RESULTS=${RESULTS:-$PWD/antichain-$1} bash "$here/$1.sbatch" "${@:2}" >/dev/null || code=$?
+  case $code in
+    0) ;;
+    12[67] | 1[3-9]? | 2??) echo "submit.sh: the options are not checked: $ANTICHAIN does not run here" >&2 ;;
+    *) echo "submit.sh: nothing was submitted" >&2 && exit "$code" ;;
+  esac
+}
+
+# script JOB WORDS…: prints the job's script. What it has to know is written into it, because a site or an
+# option may have sbatch hand no environment on.
+script() {
+  local line name
+  while IFS= read -r line; do
+    if [[ $line == ". "* ]]; then
+      for name in ANTICHAIN_CLUSTER ANTICHAIN_SLURM ANTICHAIN_MODELS RESULTS; do
+        [ -z "${!name:-}" ] || printf 'export %s=%q\n' "$name" "${!name}"
+      done
+      printf 'set --%s\n' "$([ $# = 1 ] || printf ' %q' "${@:2}")"
+    fi
+    printf '%s\n' "$line"
+  done <"$here/$1.sbatch"
+}
+
 # submit JOB WORDS…: prints the job's number.
 submit() {
-  local script="$here/$1.sbatch" resources=(--cpus-per-task="${CPUS_PER_TASK:-1}") id
+  local resources=(--cpus-per-task="${CPUS_PER_TASK:-1}") id
   [ "${GPUS_PER_TASK:-0}" = 0 ] || resources+=(--gpus-per-task="$GPUS_PER_TASK")
-  shift
   id=$(sbatch --parsable --signal="B:USR1@$SIGNAL_BEFORE_END" "${resources[@]}" "${SBATCH_OPTIONS[@]}" "${options[@]}" \
-    "${more[@]}" "$script" "$@" | cut -d ';' -f 1)
+    "${more[@]}" <<<"$(script "$@")" | cut -d ';' -f 1)
   refuse_if_never "$id"
   echo "$id"
 }
 
 more=()
 if [ "$job" != sweep ]; then
+  check "$job" "$@"
   submit "$job" "$@"
   exit
 fi
@@ -82,7 +110,7 @@ models="alexnet,densenet121,inception_v3,resnet18,resnet50,resnet101,resnext50,r
 words=()
 while [ $# -gt 0 ]; do
   case $1 in
-    --models) shift && models=$1 ;;
+    --models) [ $# -gt 1 ] || usage "--models has no value"; shift && models=$1 ;;
     --models=*) models=${1#*=} ;;
     --out | --out=* | --launcher | --launcher=*) usage "${1%%=*} is the job's affair: RESULTS=FOLDER names the folder" ;;
     *) words+=("$1") ;;
@@ -90,8 +118,11 @@ while [ $# -gt 0 ]; do
   shift
 done
 [ "$models" != all ] || usage "--models all is what you get without --models"
+[[ $models =~ ^[A-Za-z0-9_][A-Za-z0-9_.-]*(,[A-Za-z0-9_][A-Za-z0-9_.-]*)*$ ]] || usage "--models takes names with a comma between them, not '$models'"
 export ANTICHAIN_MODELS=$models
 IFS=, read -ra list <<<"$models"
+for SLURM_ARRAY_TASK_ID in "${!list[@]}"; do export SLURM_ARRAY_TASK_ID && check sweep "${words[@]}"; done
+unset SLURM_ARRAY_TASK_ID
 more=(--array="0-$((${#list[@]} - 1))")
 array=$(submit sweep "${words[@]}")
 more=(--dependency="afterany:$array" --ntasks=1)

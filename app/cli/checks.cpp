@@ -79,13 +79,18 @@ std::string where_from(const CLI::Option& option, const std::string& text) {
   return value && value == text ? fmt::format("{} (${})", option.get_name(), variable) : option.get_name();
 }
 
+// Returns whether {:g} writes all of the number: it writes the one right below 1 as 1.
+bool is_short(double number) { return std::stod(fmt::format("{:g}", number)) <= number; }
+
 }  // namespace
 
 CLI::Option* check_number(CLI::Option* option, double least, double most) {
   return option->check([=](const std::string& text) {
     double value = 0;
     if (!read(text, value) || !(value >= least && value <= most))  // in this form it refuses NaN
-      refuse_value(where_from(*option, text), fmt::format("a number from {:g} to {:g}", least, most), text);
+      refuse_value(
+          where_from(*option, text),
+          fmt::format("a number from {:g} to {}{:g}", least, is_short(most) ? "" : "less than ", most), text);
     return std::string();
   });
 }

@@ -80,7 +80,7 @@ std::string path_of(const CLI::App& command) {
 std::string hint(const CLI::App& app) { return fmt::format("see {} --help", path_of(parsed_command(app))); }
 
 // Returns the nearest of the names, as "--name". It compares letters first, then names that other programs
-// use, then names that the word begins with, as --batch-size begins with --batch.
+// use, then the longest that the word begins with, as --batch-size and --batchsize begin with --batch.
 std::string nearest_option(const std::string& word, const std::vector<std::string>& known) {
   static const std::map<std::string, std::string> elsewhere = {
       {"--learning-rate", "lr"}, {"--wd", "weight-decay"},   {"--arch", "model"},
@@ -90,11 +90,12 @@ std::string nearest_option(const std::string& word, const std::vector<std::strin
   const auto among = [&](const std::string& name) { return std::ranges::find(known, name) != known.end(); };
   if (const auto other = elsewhere.find(word); other != elsewhere.end() && among(other->second))
     return "--" + other->second;
-  if (const std::string near = nearest(word.substr(std::min<size_t>(2, word.size())), known); !near.empty())
-    return "--" + near;
-  for (size_t end = word.rfind('-'); end != std::string::npos && end > 2; end = word.rfind('-', end - 1))
-    if (among(word.substr(2, end - 2))) return word.substr(0, end);
-  return "";
+  const std::string bare = word.substr(std::min<size_t>(2, word.size()));
+  std::string best = nearest(bare, known);
+  if (best.empty())
+    for (const std::string& name : known)
+      if (bare.starts_with(name) && name.size() > best.size()) best = name;
+  return best.empty() ? "" : "--" + best;
 }
 
 // Unknown words are reported with the nearest option of the subcommand.
@@ -164,7 +165,21 @@ std::string missing_options(const CLI::App& command, const std::string& sentence
   return names + sentence.substr(name.size());
 }
 
+bool dry_run = false;
+
 }  // namespace
+
+void add_dry_run_option(CLI::App& command) {
+  command
+      .add_flag_function(
+          "--dry-run", [](int64_t given) { dry_run = given > 0; },
+          "check the options as far as that takes no device, no other rank and no data, and end")
+      ->group("Output");
+}
+
+void end_dry_run() {
+  if (dry_run) throw CLI::Success();
+}
 
 CLI::App& add_command(CLI::App& app, const std::string& name, const std::string& description,
                       const std::string& example) {
@@ -215,6 +230,9 @@ void parse_and_run(CLI::App& app, const std::vector<std::string>& given) {
     print_once(parsed_command(app).help());
   } catch (const CLI::CallForVersion& version) {
     print_once(version.what() + std::string("\n"));
+  } catch (const CLI::Success&) {
+    print_once(fmt::format("{}: nothing is wrong with the options, and nothing was run\n",
+                           path_of(parsed_command(app))));
   } catch (const CLI::ExtrasError&) {
     refuse_extras(app);
   } catch (const CLI::ArgumentMismatch& error) {

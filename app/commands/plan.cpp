@@ -124,6 +124,7 @@ void plan_a_profile(const PlanCommandOptions& options) {
 
 void run(const PlanCommandOptions& options) {
   check(options);
+  end_dry_run();
   if (!options.planning.profile_file.empty()) return plan_a_profile(options);
   run_job(options.machine, [&](Rank& rank) {
     check_schedule(options.planning, options.schedule.schedule, options.network.microbatches,

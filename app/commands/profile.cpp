@@ -96,6 +96,7 @@ void print(const Profile& profile) {
 }
 
 void run(const ProfileOptions& options) {
+  end_dry_run();
   if (options.tune) check_tunable(backend(options.machine.device));
   run_job(options.machine, [&](Rank& rank) {
     const Graph graph = lowered_network(options.network, rank);

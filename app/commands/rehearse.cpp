@@ -188,6 +188,7 @@ void rehearse_rank(const RehearseCommandOptions& o, const std::optional<Plan>& p
 
 void rehearse(const RehearseCommandOptions& options) {
   check(options.planning);
+  end_dry_run();
   if (options.machine.transport == "nccl")
     throw Error("--transport nccl moves tensors of GPUs, but a rehearsal's are in host memory",
                 "leave out --transport", ExitCode::usage);

@@ -19,6 +19,7 @@
 #include "app/obtain/data_options.h"
 #include "app/obtain/given_files.h"
 #include "app/obtain/lowered_network.h"
+#include "app/obtain/plan_task.h"
 #include "app/obtain/profile.h"
 #include "app/obtain/schedule.h"
 #include "app/report/citations.h"
@@ -48,6 +49,7 @@
 #include "pipeline/train/state_hash.h"
 #include "pipeline/transport/agree.h"
 #include "pipeline/transport/choose_transport.h"
+#include "pipeline/transport/mpi_library.h"
 
 namespace antichain {
 namespace {
@@ -62,7 +64,6 @@ PlanningOptions for_ranks(PlanningOptions planning, int ranks) {
 // Returns rank 0's plan on all ranks.
 Plan broadcast_plan(const GivenFiles& given, const PlanningOptions& planning, const Profile& profile,
                     const PlanTask& task, Rank& rank) {
-  const int ranks = rank.job.size();
   const std::string text = on_rank_zero(rank.job, [&] {
     rank.job.activity().doing("planning");
     const ComputingBeats beats(rank.job.activity());
@@ -71,12 +72,7 @@ Plan broadcast_plan(const GivenFiles& given, const PlanningOptions& planning, co
   });
   const Plan plan = plan_from_json(text, "the plan of rank 0");
   check_replicas_have_one_stage(plan);
-  if (plan.ranks() != ranks) {
-    throw Error(fmt::format("the plan is for {}, but the job has {}", counted(plan.ranks(), "rank"), ranks),
-                fmt::format("start it with mpirun -n {0} or --local {0}, or plan for {1}", plan.ranks(),
-                            counted(ranks, "rank")),
-                ExitCode::usage);
-  }
+  check_ranks(plan, rank.job.size());
   agree(rank.job, "the plan", plan_hash(plan));
   return plan;
 }
@@ -149,6 +145,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   const GivenFiles given =
       read_given_files(planning, options.schedule.schedule,
                        {options.metrics_file, options.trace_file, options.json_file}, job);
+  check_ranks(planning, given, job.size());
   if (!planning.profile_file.empty()) given_profile(given, planning, graph);
   if (rank.prints()) fmt::print("{}{}\n", describe(start), describe_keeping(options));
   const InitOptions init = with_weights_of(options.network.graph, options.init, job);
@@ -261,7 +258,9 @@ void run(TrainCommandOptions& options, CLI::App& command) {
   if (options.augment == "device") options.machine.cpu_does = "computing, and making images,";
   if (mixes(options.augmentation)) options.network.soft_labels = true;
   complete_outputs(options);
-  if (options.machine.local == 0 && !launched_in_parallel()) check_launch(1);
+  if (options.machine.local > 0) check_ranks(options.planning, {}, options.machine.local);
+  end_dry_run();
+  if (options.machine.local == 0 && !launched_in_parallel()) check_launch(mpi_library(), 1);
   const StopRequests signals(StopRequests::Life::process);
   SharedData shared;
   fit_network(options.network, options.data, shared);

@@ -18,6 +18,7 @@
 #include "framework/json.h"
 #include "pipeline/host/launch.h"
 #include "pipeline/transport/agree.h"
+#include "pipeline/transport/mpi_library.h"
 #include "pipeline/transport/shared_folder.h"
 
 namespace antichain {
@@ -98,7 +99,8 @@ void examine_job(const DoctorOptions& options, Rank& rank) {
 
 void run(const DoctorOptions& options) {
   check_writable({options.json_file});
-  if (options.machine.local == 0 && !launched_in_parallel()) check_launch(1);
+  end_dry_run();
+  if (options.machine.local == 0 && !launched_in_parallel()) check_launch(mpi_library(), 1);
   run_job(options.machine, [&](Rank& rank) { examine_job(options, rank); });
 }
 

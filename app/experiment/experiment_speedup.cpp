@@ -102,6 +102,7 @@ nlohmann::ordered_json settings(const SpeedupOptions& o) {
 void run(const SpeedupOptions& given, const Words& words) {
   const auto start = std::chrono::steady_clock::now();
   const SpeedupOptions options = understood(given, words);
+  end_dry_run();
   say_why_cpu(options.machine);
   const ResultsFolder out(words.out, "speedup", settings(options), own_command());
   StopSignals stop;
@@ -202,6 +203,7 @@ void add_run_options(CLI::App& app, SpeedupOptions& o) {
               1'000'000'000);
   option(app, "--dataset", o.dataset, "NAME", group, "of training, as for train")->capture_default_str();
   option(app, "--data-dir", o.data_dir, "DIR", group, "of training, as for train");
+  add_dry_run_option(app);
   add_watchdog_option(app, o.machine);
   add_device_option(app, o.machine)->description("of training, and of profiles measured here, as for train");
   add_threads_option(app, o.machine);

@@ -8,6 +8,7 @@
 #include <system_error>
 #include <vector>
 
+#include "app/cli/command_line.h"
 #include "app/job/job_gpus.h"
 #include "framework/backend.h"
 #include "framework/error.h"
@@ -18,6 +19,7 @@
 #include "pipeline/host/launch.h"
 #include "pipeline/host/launcher_watch.h"
 #include "pipeline/transport/agree.h"
+#include "pipeline/transport/mpi_library.h"
 #include "pipeline/transport/mpi_transport.h"
 #include "pipeline/transport/thread_transport.h"
 
@@ -68,6 +70,9 @@ void check_same_command(Job& job, const std::string& command) {
   });
 }
 
+// A signal or --max-time ends all ranks after the same step.
+bool stopped_together(ExitCode code) { return code == ExitCode::stopped || int(code) > 128; }
+
 // Commands of a single process use few threads, so the limits are not checked for them.
 void check_threads(const MachineOptions& machine, int ranks) {
   constexpr int beside_each = 2;  // a thread that reads ahead, and one that writes a checkpoint
@@ -75,14 +80,15 @@ void check_threads(const MachineOptions& machine, int ranks) {
 }
 
 void run_processes(const MachineOptions& machine, const std::function<void(Rank&)>& work) {
-  check_launch();
+  check_launch(mpi_library());
   MpiSession session(machine.watchdog_s);
   try {
-    check_launch(session.transport().size());
+    check_launch(mpi_library(), session.transport().size());
     agree(session.transport(), "the program", program());
     check_same_command(session.transport(), machine.command);
     work_as(session.transport(), machine, work);
   } catch (const Error& error) {
+    if (stopped_together(error.code())) session.end_together(error.what(), int(error.code()));
     session.end_job(error.what(), int(error.code()));
   } catch (const std::exception& error) {
     session.end_job(error.what(), int(ExitCode::failure));
@@ -98,6 +104,7 @@ void warn_of_crowding(const Rank& rank) {
 }
 
 void run_job(const MachineOptions& machine, const std::function<void(Rank&)>& work) {
+  end_dry_run();
   say_why_cpu(machine);
   check_threads(machine, std::max(machine.local, 1));
   if (launched_in_parallel()) {

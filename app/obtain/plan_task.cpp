@@ -103,6 +103,25 @@ void check_devices(const Plan& plan, const Cluster& cluster) {
                 "plan again for this cluster");
 }
 
+void refuse_ranks(const std::string& what, int has, int ranks) {
+  if (has == ranks) return;
+  throw Error(
+      fmt::format("{} is for {}, but the job has {}", what, counted(has, "rank"), ranks),
+      fmt::format("start it with mpirun -n {0} or --local {0}, or plan for {1}", has, counted(ranks, "rank")),
+      ExitCode::usage);
+}
+
+// What is wrong with the file itself is told once there is a profile, which knows the names of nodes.
+void check_ranks_of_file(const std::string& text, const std::string& file, int ranks) {
+  std::optional<Plan> plan;
+  try {
+    plan = plan_from_json(text, file);
+  } catch (const Error&) {
+    return;
+  }
+  check_ranks(*plan, ranks);
+}
+
 int chunks_of(const PlanningOptions& planning, const Policy& policy) {
   const int chunks = planning.chunks > 0 ? planning.chunks : default_chunks(policy.placement);
   check_chunks(policy.placement, chunks, policy.name);
@@ -143,6 +162,20 @@ void check_schedule(const PlanningOptions& planning, const std::string& schedule
                       .replicas = parse_replicas(planning.replicas),
                       .microbatches = microbatches};
   if (planning.cluster_file.empty() && planning.cuts.empty()) check_policy(asked, options);
+}
+
+void check_ranks(const Plan& plan, int ranks) { refuse_ranks("the plan", plan.ranks(), ranks); }
+
+void check_ranks(const PlanningOptions& planning, const GivenFiles& given, int ranks) {
+  if (!planning.plan_file.empty()) return check_ranks_of_file(given.plan, planning.plan_file, ranks);
+  const Replicas replicas = parse_replicas(planning.replicas);
+  const bool fewer = planning.at_most || replicas.automatic;
+  const std::vector<int>& of_stage = replicas.of_stage;
+  if (!of_stage.empty())
+    refuse_ranks("--replicas " + planning.replicas, std::accumulate(of_stage.begin(), of_stage.end(), 0),
+                 ranks);
+  else if (planning.stages > 0 && !(fewer && planning.stages >= ranks))
+    refuse_ranks(fmt::format("--stages {}", planning.stages), planning.stages, ranks);
 }
 
 int PlanTask::devices() const {

@@ -33,6 +33,12 @@ PlanTask plan_task(const PlanningOptions&, const GivenFiles&, const Profile&, co
 // To be called before anything is measured; `ranks` as above.
 void check_schedule(const PlanningOptions&, const std::string& schedule, int microbatches, int ranks);
 
+// Throws a usage Error where the options or the files name a number of ranks that the job does not have. It,
+// too, is called before anything is measured.
+void check_ranks(const PlanningOptions&, const GivenFiles&, int ranks);
+// Throws one where the plan has another number of ranks than the job.
+void check_ranks(const Plan&, int ranks);
+
 // Plans by the method and predicts the step. Throws Error when a stage does not fit its device's memory.
 Plan make_plan(const Profile&, const PlanTask&);
 // Returns the given plan, validated and with new costs, else a plan made here. A given plan's step is that of

@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "app/cli/checks.h"
+#include "app/cli/command_line.h"
 #include "app/cli/output_file.h"
 #include "framework/backend.h"
 #include "framework/error.h"
@@ -233,6 +234,7 @@ void add_weight_gradients_option(CLI::App& app, MachineOptions& o) {
 }
 
 void add_machine_options(CLI::App& app, MachineOptions& o) {
+  add_dry_run_option(app);
   add_local_option(app, o);
   add_device_option(app, o);
   add_cpu_isa_option(app, o);
@@ -254,6 +256,7 @@ void add_transport_option(CLI::App& app, MachineOptions& o) {
 }
 
 void add_rank_options(CLI::App& app, MachineOptions& o) {
+  add_dry_run_option(app);
   add_local_option(app, o);
   add_watchdog_option(app, o);
 }

@@ -29,6 +29,7 @@ const auto options = std::to_array<TrainOption>({
     {"help", output},
     {"config", output},
     {"quiet", output},
+    {"dry-run", output},
     {"model", network, "model", [](const Options& o, int64_t) { return o.network.model; }},
     {"graph", network, "graph file",
      [](const Options& o, int64_t) { return o.network.graph.empty() ? "none" : graph_hash(o.network.model); },

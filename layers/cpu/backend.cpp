@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 #include <omp.h>
 
+#include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 
 #include "framework/error.h"
+#include "framework/say.h"
 #include "layers/cpu/activation.h"
 #include "layers/cpu/adapted.h"
 #include "layers/cpu/cpu_isa.h"
@@ -43,13 +46,26 @@ std::string usual_name(const std::string& isa) {
   return isa == "avx" ? "AVX" : isa == "sse41" ? "SSE4.1" : "other instructions";
 }
 
+// libgomp ends the process, by exit(1), where the system does not start a thread.
+std::atomic<int> starting{0};
+void say_what_libgomp_lacked() {
+  if (starting == 0) return;
+  say_last(
+      "the system starts no more threads for this process: raise ulimit -u, or use fewer ranks and "
+      "--threads");
+  std::_Exit(int(ExitCode::out_of_memory));
+}
+
 // A kernel that waits for a thread which never comes would wait forever.
 void check_team(int wanted) {
   if (wanted == 1) return;
+  [[maybe_unused]] static const int registered = std::atexit(say_what_libgomp_lacked);
   int team = 0;
+  ++starting;
 #pragma omp parallel
 #pragma omp single
   team = omp_get_num_threads();
+  --starting;
   if (team == wanted) return;
   throw Error(
       fmt::format("OpenMP gives a rank {} thread(s), but --threads asks for {} (OMP_THREAD_LIMIT is {}, "

@@ -20,6 +20,7 @@ namespace {
 constexpr const char* format_name = "antichain plan 1";
 constexpr const char* by_hand = "by hand";
 constexpr int most = std::numeric_limits<int>::max();
+constexpr int most_ranks = 1 << 13, most_devices = 1 << 20;  // what is read is counted by pairs of ranks
 
 // Returns a stage's nodes as the file lists them.
 std::vector<int> listed_nodes(const Plan& plan, const Profile& profile, int s) {
@@ -108,7 +109,7 @@ class StageReader {
     std::vector<std::pair<int, int>> pairs;
     std::set<int> ranks;
     for (const JsonReader& element : field.at("ranks").elements()) {
-      pairs.emplace_back(int(element.integer(0, most)), 0);
+      pairs.emplace_back(int(element.integer(0, most_ranks - 1)), 0);
       const int rank = pairs.back().first;
       once(ranks.insert(rank).second, "rank", rank, "stage", element);
     }
@@ -120,7 +121,7 @@ class StageReader {
         devices.fail(
             fmt::format("{} devices for {} ranks; each rank has one", elements.size(), pairs.size()));
       for (size_t i = 0; i < pairs.size(); ++i) {
-        pairs[i].second = int(elements[i].integer(0, most));
+        pairs[i].second = int(elements[i].integer(0, most_devices - 1));
         const auto& [rank, device] = pairs[i];
         once(rank_of_.try_emplace(device, rank).first->second == rank, "device", device, "plan", elements[i]);
       }

@@ -6,10 +6,10 @@
 
 namespace antichain {
 
-// Returns this process's rank before MPI is initialised, according to its launcher (Open MPI, PMIx, MPICH's
-// Hydra, Slurm). Returns 0 when no launcher is known.
+// Returns this process's rank before MPI is initialised, according to its launcher (Open MPI, MVAPICH, PMI,
+// PMIx, Slurm). Returns 0 when no launcher is known.
 int rank_hint();
-// Returns whether a launcher started more than one process of this job.
+// Returns whether a launcher started more than one process of this job, or does not say how many.
 bool launched_in_parallel();
 
 // Returns whether a process manager started this process, alone or with others.
@@ -20,11 +20,14 @@ std::string host_name();
 int available_cores();          // on which this process may run
 int available_cores_on_host();  // online on this host
 
-// Throws an Error that explains a Slurm job whose ranks did not find each other.
-void check_launch(int world_size);
-// Checks the same before MPI is initialised, where there is no process manager. Open MPI would otherwise end
-// the process with a message of its own.
-void check_launch();
+// The functions below take the MPI library of this program as pipeline/transport/mpi_library.h names it.
+inline constexpr const char* no_mpi_library = "no MPI";
+// Throws an Error that explains processes which were started together but did not find each other: by the
+// launcher of another MPI, by Slurm without PMIx, or by a launcher that knows nothing of MPI.
+void check_launch(const std::string& library, int world_size);
+// Checks, before MPI is initialised, what is certain by then. Open MPI would otherwise end the process with a
+// message of its own.
+void check_launch(const std::string& library);
 
 // Returns one sentence when ranks outnumber cores, else "".
 std::string crowding_warning(int ranks_on_host, int threads_per_rank);

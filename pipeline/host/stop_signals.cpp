@@ -15,7 +15,7 @@
 namespace antichain {
 namespace {
 
-constexpr std::array signals = {SIGUSR1, SIGXCPU, SIGTERM, SIGINT};
+constexpr std::array signals = {SIGUSR1, SIGXCPU, SIGHUP, SIGTERM, SIGINT};
 
 // A launcher and a batch system may both forward one signal: a second one within this time is the same one.
 constexpr int64_t same_within_ns = 200'000'000;
@@ -40,7 +40,7 @@ void say(std::string_view text) {
 void hear(int signal) {
   int nobody = 0;
   first.compare_exchange_strong(nobody, signal);
-  if (signal == SIGUSR1 || signal == SIGXCPU) return;
+  if (signal == SIGUSR1 || signal == SIGXCPU || (signal == SIGHUP && training)) return;
   const int64_t now = now_ns();
   int64_t never = 0;
   const bool again = !ended_ns.compare_exchange_strong(never, now) && now - never > same_within_ns;
@@ -59,7 +59,11 @@ StopRequests::StopRequests(Life life) : life_(life) {
   action.sa_handler = hear;
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
-  for (size_t i = 0; i < signals.size(); ++i) ::sigaction(signals[i], &action, &before[i]);
+  for (size_t i = 0; i < signals.size(); ++i) {
+    ::sigaction(signals[i], &action, &before[i]);
+    if (signals[i] == SIGHUP && before[i].sa_handler == SIG_IGN)  // by nohup
+      ::sigaction(SIGHUP, &before[i], nullptr);
+  }
 }
 
 StopRequests::~StopRequests() {
@@ -80,6 +84,8 @@ std::string signal_name(int signal) {
       return "SIGUSR1";
     case SIGXCPU:
       return "SIGXCPU";
+    case SIGHUP:
+      return "SIGHUP";
     case SIGTERM:
       return "SIGTERM";
     case SIGINT:

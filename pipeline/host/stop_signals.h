@@ -1,8 +1,8 @@
-// These signals ask a run to stop without losing anything: SIGUSR1, SIGTERM, SIGINT, and SIGXCPU, which comes
-// every second once the time of ulimit -t is over. The first one is remembered, and the ranks agree on the
-// step after which they stop (pipeline/train/step_boundary.h). After a SIGTERM or SIGINT, another one of the
-// two ends the process at once. Before the first step there is nothing to lose, so the first of these two
-// ends it at once.
+// These signals ask a run to stop without losing anything: SIGUSR1, SIGTERM, SIGINT, SIGHUP (not under nohup)
+// and SIGXCPU, which comes every second once the time of ulimit -t is over. The first one is remembered, and
+// the ranks agree on the step after which they stop (pipeline/train/step_boundary.h). After a SIGTERM or
+// SIGINT, another one of the two ends the process at once. Before the first step there is nothing to lose, so
+// the first of these two, or a SIGHUP, ends it at once.
 //
 // mpirun forwards SIGUSR1 to all ranks. After forwarding SIGTERM it leaves them one second.
 #pragma once

@@ -10,6 +10,8 @@
 
 namespace antichain {
 
+constexpr int64_t most_messages = 2'000'000;  // simulated in about a GiB
+
 bool computes(Verb verb) {
   return verb == Verb::forward || verb == Verb::backward || verb == Verb::backward_input ||
          verb == Verb::backward_weight;
@@ -57,6 +59,13 @@ void check_seats(const Crossing& crossing, int microbatches) {
                       crossing.ranks[s][microbatches]),
           fmt::format("give at least {} micro-batches, or plan with fewer replicas", crossing.replicas(s)),
           ExitCode::usage);
+  const int64_t messages = int64_t(crossing.activations.size() + crossing.gradients.size()) * microbatches;
+  if (messages > most_messages)
+    throw Error(
+        fmt::format("a step of {} micro-batches would pass {} tensors between the plan's {} stages, more "
+                    "than the {} that a schedule can have",
+                    microbatches, messages, crossing.stages(), most_messages),
+        "give fewer stages or micro-batches", ExitCode::usage);
 }
 
 Seats seats(const std::vector<std::vector<int>>& ranks, int microbatches) {

@@ -50,7 +50,7 @@ struct Crossing {
 // The plan must be valid.
 Crossing crossing_of(const Profile& profile, const Plan&);
 
-// Throws Error naming a stage with more replicas than there are micro-batches, or when there are none at all.
+// Throws Error for no micro-batches, a stage with more replicas than micro-batches, or too many messages.
 void check_seats(const Crossing&, int microbatches);
 
 // Pass 2 puts loads and recvs right before the compute action (or fused pair) that needs them, and sends

@@ -322,7 +322,9 @@ MpiSession::MpiSession(double watchdog_s) {
   watchdog_ = std::make_unique<Watchdog>(std::make_unique<MpiHeartbeat>(transport_->activity()), end_stuck);
 }
 
-MpiSession::~MpiSession() {
+MpiSession::~MpiSession() { close(); }
+
+void MpiSession::close() {
   transport_->activity().finish();
   watchdog_.reset();
   transport_.reset();
@@ -336,7 +338,16 @@ void MpiSession::end_job(const std::string& sentence, int code) {
   if (rank > 0) stand_by(rank);
   std::fflush(nullptr);
   if (rank == 0 || transport_->size() > 1) say_last(sentence);
-  MPI_Abort(MPI_COMM_WORLD, code);
+  if (transport_->size() > 1) MPI_Abort(MPI_COMM_WORLD, code);
+  std::_Exit(code);
+}
+
+void MpiSession::end_together(const std::string& sentence, int code) {
+  std::fflush(nullptr);
+  if (transport_->rank() == 0) say_last(sentence);
+  close();
+  // The first rank that leaves with a code makes some launchers end the others, whose code would count then.
+  std::signal(SIGTERM, SIG_IGN);
   std::_Exit(code);
 }
 

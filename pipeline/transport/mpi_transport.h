@@ -24,8 +24,12 @@ class MpiSession {
 
   // Prints the sentence once for the whole job, however many ranks fail, and ends all of them with `code`.
   [[noreturn]] void end_job(const std::string& sentence, int code);
+  // Every rank calls this, all with the same words: the job ends with `code`, and no rank takes others down.
+  [[noreturn]] void end_together(const std::string& sentence, int code);
 
  private:
+  void close();
+
   std::unique_ptr<JobTransport> transport_;
   std::unique_ptr<Watchdog> watchdog_;
 };

@@ -3,12 +3,13 @@
 #include <cstdlib>
 
 #include "framework/error.h"
+#include "pipeline/host/launch.h"
 #include "pipeline/transport/mpi_library.h"
 #include "pipeline/transport/mpi_transport.h"
 
 namespace antichain {
 
-std::string mpi_library() { return "no MPI"; }
+std::string mpi_library() { return no_mpi_library; }
 
 MpiSession::MpiSession(double) {
   throw Error("this build has no MPI, so it can't be one of several processes",
@@ -21,5 +22,6 @@ MpiSession::~MpiSession() = default;
 
 // No session is ever made.
 void MpiSession::end_job(const std::string&, int code) { std::_Exit(code); }
+void MpiSession::end_together(const std::string&, int code) { std::_Exit(code); }
 
 }  // namespace antichain

@@ -2,7 +2,8 @@
 # Sets limits, as the system, a batch system or the user does, and changes what surrounds a job as it begins
 # and ends. The job must end with one sentence and a documented exit code, or go on as promised.
 #
-#   limits.sh build/antichain addresses|file_size|cpu_time|openmp|memory|schedule|begin|late_signal|orphan
+#   limits.sh build/antichain addresses|file_size|cpu_time|openmp|memory|schedule|begin|hangup|launcher|
+#            late_signal|orphan
 . "$(dirname "$0")/case_in_a_folder.sh"
 network=(--model resnet20 --batch 16 --microbatches 4)
 train=("$program" train "${network[@]}" --dataset synthetic --profile p.json --lr-schedule constant)
@@ -52,7 +53,16 @@ case $case in
       "${train[@]}" --threads 2 --steps 1 --json b.json >out 2>err; code=$?; expect_code 0
     [ "$(grep '"state"' a.json)" = "$(grep '"state"' b.json)" ] || fail "other results"
     OMP_THREAD_LIMIT=1 "${train[@]}" --threads 2 --steps 1 >out 2>err; code=$?
-    expect_code 2; expect_once "OpenMP gives .* 1.*, but --threads asks for 2 \(OMP_THREAD_LIMIT is 1" ;;
+    expect_code 2; expect_once "OpenMP gives .* 1.*, but --threads asks for 2 \(OMP_THREAD_LIMIT is 1"
+    # Fewer threads than a run needs, of which OpenMP starts some.
+    chmod a+rx . && other=(setpriv --reuid 65533 --clear-groups)
+    "${other[@]}" "$program" plan --profile p.json --stages 2 >out 2>err || exit 0
+    for limit in 1 2 3 4 5 6; do
+      "${other[@]}" bash -c 'ulimit -u "$0" && exec "$@"' $limit "${train[@]}" --threads 2 --steps 1 >out 2>err
+      code=$?
+      echo "ulimit -u $limit: $code"
+      [ $code = 0 ] || { expect_code 5; expect_once "^antichain: .*ulimit -u"; }
+    done ;;
   memory)  # refused before anything is measured
     group=/sys/fs/cgroup/memory/antichain-test-$$
     mkdir "$group" 2>/dev/null && echo $((150 << 20)) >"$group/memory.limit_in_bytes" 2>/dev/null ||
@@ -85,6 +95,30 @@ case $case in
     expect_code 75; expect_once "MPI has not begun for 3 s: another process .* runs another command"
     "${mpirun[@]}" -n 1 "${train[@]}" --steps 1 : -n 1 "$program" profile "${network[@]}" >out 2>err; code=$?
     expect_code 2; expect_once "rank 1 runs antichain profile, the others antichain train" ;;
+  hangup)  # the terminal goes away; under nohup that is no signal
+    for under in "" nohup; do
+      rm -f m
+      $under "${train[@]}" --steps 1000000 --checkpoint "run$under" --metrics m >out 2>err &
+      job=$!
+      wait_for_steps $job
+      kill -HUP $job
+      [ -z "$under" ] || kill -USR1 $job
+      wait $job; code=$?
+      expect_code 85; expect_once "stopped by SIG$([ -z "$under" ] && echo HUP || echo USR1) after step [0-9]+, with everything saved"
+    done
+    "${mpirun[@]}" -n 2 "${train[@]}" --steps 1000000 --checkpoint run2 --metrics m2 >out 2>err &
+    job=$!
+    until [ "$(cat m2 2>/dev/null | wc -l)" -ge 3 ] || ! kill -0 $job 2>/dev/null; do sleep 0.05; done
+    kill -USR1 $job
+    wait $job; code=$?
+    expect_code 85; expect_once "stopped by SIGUSR1 after step [0-9]+, with everything saved"
+    ! grep MPI_ABORT err || fail "the ranks took each other down" ;;
+  launcher)  # of another MPI: each process would be a run of its own
+    PMI_RANK=0 PMI_SIZE=3 PMI_FD=9 "${train[@]}" --steps 1 >out 2>err; code=$?
+    expect_code 2; expect_once "the mpiexec of MPICH, .* started 3 processes, .* built with Open MPI"
+    WORLD_SIZE=2 TORCHELASTIC_RUN_ID=1 "${train[@]}" --steps 1 >out 2>err; code=$?
+    expect_code 2; expect_once "torchrun started 2 processes"
+    PMI_RANK=0 PMI_SIZE=1 "${train[@]}" --steps 1 >out 2>err; code=$?; expect_code 0 ;;
   late_signal)  # to the very end of the process
     "${train[@]}" --steps 1000000 --checkpoint run --metrics m >out 2>err &
     job=$!

@@ -4,8 +4,8 @@
 # are those of a run without Slurm, to the bit, and its exit codes reach Slurm.
 #
 #   cluster.sh jobs.sh build/antichain
-#   train_srun|train_mpirun|gpus_srun|gpus_bound_srun|gpus_mpirun|array|requeue_srun|requeue_mpirun|limit|
-#                                      cancel|world|evaluate|tutorial|never
+#   train_srun|train_mpirun|gpus_srun|gpus_bound_srun|gpus_mpirun|array|requeue_srun|requeue_mpirun|
+#                                      requeue_at_once|limit|cancel|world|evaluate|tutorial|never
 set -uo pipefail
 export TEST_PROGRAM=$1
 case=$2 here=$(cd "$(dirname "$0")" && pwd)
@@ -44,7 +44,7 @@ fail() {
   tail -n 5 "$CLUSTER"/log/*
   exit 1
 }
-submit() { "$here/../../slurm/submit.sh" "$here/testbed.env" "$@"; }
+submit() { "$here/../../slurm/submit.sh" "${cluster_file:-$here/testbed.env}" "$@"; }
 state_of() { sed -n 's/.*"state": "\([0-9a-f]*\)".*/\1/p' "$1"; }
 # field NAME JOB: what Slurm noted when the job ended for the last time.
 field() { grep "JobId=$2 " "$CLUSTER/log/jobs" | tail -n 1 | sed -n "s/.* $1=\([^ ]*\).*/\1/p"; }
@@ -128,13 +128,23 @@ case $case in
     ! grep -q "^\[" "antichain-report-$report.log" || fail "the report computed cells again"
     ;;
   requeue_*) # the signal, 85, the queue, and on to the same end
-    begin_long_training
+    if [ "$case" = requeue_at_once ]; then # nobody listens yet; and a site that hands nothing on, and no -n
+      { sed 's/TEST_PROGRAM/PROGRAM/' "$here/testbed.env" && printf 'sleep 1\n'; } >none.env
+      sed -i "1i PROGRAM=$TEST_PROGRAM" none.env
+      profile
+      job=$(SBATCH_EXPORT=NONE cluster_file=none.env submit train -N 2 -- "${train[@]}") || fail "not submitted"
+      until_true 60 "the beginning" test -e "antichain-train-$job.log"
+    else
+      begin_long_training
+    fi
     scancel --batch --signal=USR1 "$job"
     finished "$job"
     expect_code "$job" 0
     says "with everything saved" "antichain-train-$job.log"
     says "== start 2 of job" "antichain-train-$job.log"
     says "Going on from" "antichain-train-$job.log"
+    says "^Hosts .*n1.*n2" "antichain-train-$job.log"
+    ! grep MPI_ABORT "antichain-train-$job.log" || fail "the ranks took each other down"
     reference
     expect_reference "antichain-train-$job/summary.json"
     ;;
@@ -178,7 +188,24 @@ case $case in
     [ "$(wc -l <numbers)" = 2 ] || fail "the tutorial submits other jobs than two"
     while read -r job; do finished "$job" && expect_code "$job" 0; done <numbers
     ;;
-  never) # a job that can never start is refused where it is submitted
+  never) # a job that can never start, or would begin with a mistake, is refused where it is submitted
+    # shellcheck disable=SC2086 # several words
+    while IFS='|' read -r wrong sentence; do
+      ! submit $wrong >id 2>said || fail "$wrong was accepted"
+      says "$sentence" said
+      if [ -s id ] || [ -n "$(squeue -h)" ]; then fail "it was submitted: $wrong"; fi
+    done <<'CASES'
+train -n 2 -- --modle resnet20|did you mean --model?
+train -n 2 -- --batch 7 --microbatches 2|a batch of 7 can't be cut
+profile -n 2 -- --model resnet21|did you mean 'resnet20'
+evaluate -n 2 -- --model resnet20|--weights is required
+sweep -n 2 -- --models|--models has no value
+sweep -n 2 -- --models=|not ''
+sweep -n 2 -- --models=../../x|not '../../x'
+sweep -n 2 -- --models=resnet20,resnet21|did you mean 'resnet20'
+sweep -n 2 -- --models resnet20 --rnaks 1,2|did you mean --ranks?
+../train -n 2|there is no job ../train
+CASES
     for never in "-N 5 -n 5" "--time=04:00:00 -n 1"; do
       # shellcheck disable=SC2086 # several words
       ! submit profile $never -- --model resnet20 >id 2>said || fail "$never was accepted"

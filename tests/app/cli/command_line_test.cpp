@@ -196,7 +196,8 @@ TEST(CommandLine, NoOptionIsTakenForAValue) {
 }
 
 TEST(CommandLine, SuggestsWhatOtherProgramsCallOtherwise) {
-  expect_error([] { parse({"train", "--batch-size", "3"}); }, {"did you mean --batch?"});
+  for (const char* other : {"--batch-size", "--batchsize", "--batch_size"})
+    expect_error([&] { parse({"train", other, "3"}); }, {"did you mean --batch?"});
   const TemporaryFolder folder;
   const auto dataset = [](const std::string& name) {
     CLI::App app("a test", "antichain");

@@ -73,6 +73,9 @@ TEST_F(GraphProgram, AnOnnxFileTrainsToTheBitsOfTheNetworkByName) {
   ran("export --graph net.onnx --out again.h5");
   EXPECT_EQ(read_file(path("again.h5")), read_file(path("w.h5")));
   refused("check --graph net.onnx", 2, "net.onnx has no recording to compare with");
+  write_file(path("w.pt"), std::string("PK\x03\x04") + "torch.save's");
+  for (const char* weights : {"w.pt", "w.h5"})
+    refused(std::string("info --graph ") + weights, 3, "have no network in them");
   refused("export --model resnet20 --format hdf5 --out other.onnx", 2, "leave it out");
   refused("plan --graph net.onnx --stages 2 --image 64", 2, "takes 'images' of 3 x 32 x 32");
 }

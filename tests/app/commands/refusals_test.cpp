@@ -50,6 +50,7 @@ TEST_F(Refusals, RefusesNumbersThatMakeNoSense) {
   for (const std::string words : cases)
     expect_refused("train " + words, 2, words.substr(0, words.find(' ')) + " takes a");
   expect_refused("train --batch 10 --microbatches 4", 2, "4 micro-batches of equal size");
+  expect_refused("train --ema 1", 2, "--ema takes a number from 0 to less than 1, not '1'");
   expect_refused("simulate --profile p.json --stages 2 --microbatches 100000", 2, "--microbatches takes");
 }
 
@@ -62,7 +63,7 @@ TEST_F(Refusals, RefusesFilesThatCantBeUsed) {
   expect_refused(with + "--plan cyclic.json", 3, "cycle");
   expect_refused(with + "--plan empty.json", 3, "empty");
   expect_refused("train --local 3 --plan plan.json" + std::string(given), 2, "the plan is for 2 ranks");
-  expect_refused(with + "--stages 3", 2, "the plan is for 3 ranks");
+  expect_refused(with + "--stages 3", 2, "--stages 3 is for 3 ranks, but the job has 2");
   expect_refused(with + "--plan plan.json --stages 3", 2, "plan.json is a plan of 2 stages, but --stages 3");
   expect_refused("simulate --profile p.json --plan plan.json --stages 3", 2, "but --stages 3 is asked for");
   expect_refused("plan --profile p.json --stages 1000", 2, "1000 stages");
@@ -79,6 +80,38 @@ TEST_F(Refusals, RefusesFilesThatCantBeUsed) {
   expect_refused("train --model vgg16 --batch 16 --microbatches 4 --data-dir data --profile p.json", 3,
                  "the profile of resnet20");
   expect_refused("simulate --profile p.json --plan plan.json --schedule p.json", 3, "p.json");
+}
+
+// Nothing is measured for a job whose number of ranks can't be right: the data is not even looked for.
+TEST_F(Refusals, RefusesAnotherNumberOfRanksAtOnce) {
+  const std::string train =
+      "train --profile-cache none --init nowhere.h5 --data-dir data" + std::string(network) + " --local ";
+  expect_refused(train + "2 --stages 3", 2, "--stages 3 is for 3 ranks, but the job has 2");
+  expect_refused(train + "3 --stages 2 --at-most", 2, "--stages 2 is for 2 ranks, but the job has 3");
+  expect_refused(train + "2 --replicas 2,1", 2, "--replicas 2,1 is for 3 ranks, but the job has 2");
+  expect_refused(train + "3 --plan plan.json", 2, "the plan is for 2 ranks, but the job has 3");
+  for (const char* right : {"2 --stages 3 --at-most", "3 --stages 3 --replicas auto", "3 --replicas 2,1"})
+    expect_refused(train + right, 3, "nowhere.h5");
+}
+
+// A job is checked before it waits in a queue: without ranks, data and files that only nodes may see.
+TEST_F(Refusals, ADryRunChecksTheOptionsAlone) {
+  for (const char* right : {"train --data-dir nowhere --init no.h5 --plan no.json --results no/x",
+                            "train --device auto --local 2", "profile --json no/p.json --device cuda --tune",
+                            "evaluate --weights no.h5 --model resnet20 --data-dir nowhere", "doctor",
+                            "plan --profile no.json --stages 2", "rehearse --profile no.json --stages 2",
+                            "experiment speedup --profiles nowhere --mode simulate --out no/x"}) {
+    const ProgramRun result = run(right + std::string(" --dry-run"));
+    EXPECT_EQ(result.code, 0) << right << result.err;
+    EXPECT_EQ(result.out, "antichain " + std::string(right).substr(0, std::string(right).find(" --")) +
+                              ": nothing is wrong with the options, and nothing was run\n");
+  }
+  expect_refused("train --dry-run --modle resnet20", 2, "did you mean --model?");
+  expect_refused("train --dry-run --batch 10 --microbatches 4", 2, "4 micro-batches of equal size");
+  expect_refused("train --dry-run --local 2 --stages 3", 2, "--stages 3 is for 3 ranks, but the job has 2");
+  expect_refused("train --dry-run --resume auto", 2, "needs a folder for checkpoints");
+  expect_refused("experiment speedup --dry-run --ranks x", 2, "--ranks");
+  EXPECT_EQ(run_behind(path(""), "env SLURM_JOB_ID=1 SLURM_NTASKS=4", "train --dry-run").code, 0);
 }
 
 TEST_F(Refusals, RefusesDataThatCantBeUsed) {

@@ -33,7 +33,7 @@ TEST_F(Training, TrainsForTheSmallestStepOnTheClusterThatIsGiven) {
   ASSERT_EQ(replicated.code, 0) << replicated.err;
   EXPECT_THAT(replicated.out, HasSubstr("0-1"));
   expect_refused(train + "--local 2 --plan replicated.json", 2, "the plan is for 3 ranks, but the job has 2");
-  expect_refused(train + "--local 2 --replicas 2,1", 2, "the plan is for 3 ranks, but the job has 2");
+  expect_refused(train + "--local 2 --replicas 2,1", 2, "--replicas 2,1 is for 3 ranks, but the job has 2");
 
   // A plan that names its nodes is the same as one that numbers them.
   Json named = read_json("plan.json");

@@ -242,7 +242,8 @@ TEST_F(PlanJson, RefusesWrongTypesAndNumbers) {
   expect_has(refused([](json& f) { f["stages"][0]["nodes"][1] = -2; }), "stages[0].nodes[1]");
   expect_has(refused([](json& f) { f["stages"][0]["nodes"][1] = 1.5; }), "stages[0].nodes[1]");
   expect_has(refused([](json& f) { f["stages"][0]["nodes"][1] = 3000000000; }), "stages[0].nodes[1]");
-  expect_has(refused([](json& f) { f["stages"][0]["ranks"][0] = -1; }), "stages[0].ranks[0]");
+  for (const int rank : {-1, 1 << 13})
+    expect_has(refused([&](json& f) { f["stages"][0]["ranks"][0] = rank; }), "stages[0].ranks[0]");
   for (const char* time : {"bottleneck_ms", "step_ms", "lower_bound_ms", "planning_ms"}) {
     expect_has(refused([&](json& f) { f[time] = -1; }), time);
     expect_has(refused([&](json& f) { f[time] = 1e300; }), "longer than 13 days");

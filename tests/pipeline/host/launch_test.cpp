@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/expect_error.h"
 
@@ -13,17 +16,21 @@ namespace {
 class Launch : public ::testing::Test {
  protected:
   void SetUp() override {
-    for (const char* name : {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK",
-                             "PMI_SIZE", "SLURM_PROCID", "SLURM_STEP_ID", "SLURM_STEP_NUM_TASKS"})
+    for (const char* name :
+         {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE", "SLURM_PROCID",
+          "SLURM_STEP_ID", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "MV2_COMM_WORLD_RANK",
+          "MV2_COMM_WORLD_SIZE", "WORLD_SIZE", "TORCHELASTIC_RUN_ID"})
       ::unsetenv(name);
   }
   static void set(const char* name, const char* value) { ::setenv(name, value, 1); }
 };
 
+const std::string open_mpi = "Open MPI v4.1.4", mpich = "MPICH 4.0.2";
+
 TEST_F(Launch, NobodyLaunched) {
   EXPECT_EQ(rank_hint(), 0);
   EXPECT_FALSE(launched_in_parallel());
-  EXPECT_NO_THROW(check_launch(1));
+  EXPECT_NO_THROW(check_launch(open_mpi, 1));
 }
 
 TEST_F(Launch, OpenMpi) {
@@ -52,15 +59,83 @@ TEST_F(Launch, SlurmStep) {
   set("SLURM_STEP_NUM_TASKS", "2");
   EXPECT_EQ(rank_hint(), 1);
   EXPECT_TRUE(launched_in_parallel());
-  EXPECT_NO_THROW(check_launch(2));
-  expect_error([] { check_launch(1); }, {"Slurm started 2 tasks", "srun --mpi=pmix -n 2"});
+  EXPECT_NO_THROW(check_launch(open_mpi, 2));
+  expect_error([] { check_launch(open_mpi, 1); }, {"Slurm started 2 tasks", "srun --mpi=pmix -n 2"});
+  expect_error([] { check_launch(mpich, 1); }, {"Slurm started 2 tasks", "srun --mpi=pmi2 -n 2"});
+  expect_error([] { check_launch(no_mpi_library, 1); }, {"Slurm started 2 tasks", "--local 2"});
+}
+
+// The launcher of one MPI starts a program that was built with another one: each process is alone.
+TEST_F(Launch, LaunchersOfAnotherMpiAreNamed) {
+  struct Case {
+    std::vector<std::pair<const char*, const char*>> environment;
+    std::string library, says;
+    int rank;
+  };
+  const Case cases[] = {
+      {{{"PMI_RANK", "1"}, {"PMI_SIZE", "3"}}, open_mpi, "the mpiexec of MPICH, Intel MPI", 1},
+      {{{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "3"}, {"PMIX_RANK", "2"}},
+       mpich,
+       "the mpirun of Open MPI started 3",
+       2},
+      {{{"MV2_COMM_WORLD_RANK", "0"}, {"MV2_COMM_WORLD_SIZE", "3"}}, open_mpi, "the mpirun of MVAPICH", 0},
+      {{{"PMIX_RANK", "1"}}, mpich, "a launcher with PMIx started several processes", 1},
+      {{{"WORLD_SIZE", "3"}, {"TORCHELASTIC_RUN_ID", "none"}}, open_mpi, "torchrun started 3", 0},
+      // mpiexec.hydra in the shell of srun --pty, and in a job's script
+      {{{"SLURM_STEP_ID", "0"},
+        {"SLURM_STEP_NUM_TASKS", "1"},
+        {"SLURM_PROCID", "0"},
+        {"PMI_RANK", "2"},
+        {"PMI_SIZE", "3"}},
+       open_mpi,
+       "the mpiexec of MPICH",
+       2},
+      {{{"SLURM_NTASKS", "3"}, {"PMI_RANK", "0"}, {"PMI_SIZE", "3"}}, open_mpi, "the mpiexec of MPICH", 0},
+      // srun --mpi=pmi2, and srun --mpi=pmix for an MPI that does not know it
+      {{{"SLURM_STEP_ID", "0"},
+        {"SLURM_STEP_NUM_TASKS", "3"},
+        {"SLURM_PROCID", "1"},
+        {"PMI_RANK", "1"},
+        {"PMI_SIZE", "3"}},
+       open_mpi,
+       "srun --mpi=pmix -n 3",
+       1},
+      {{{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "3"}, {"SLURM_PROCID", "2"}, {"PMIX_RANK", "2"}},
+       mpich,
+       "srun --mpi=pmi2 -n 3",
+       2}};
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.says);
+    SetUp();
+    for (const auto& [name, value] : c.environment) set(name, value);
+    EXPECT_TRUE(launched_in_parallel());
+    EXPECT_EQ(rank_hint(), c.rank);
+    EXPECT_NO_THROW(check_launch(c.library, 3));
+    expect_error([&] { check_launch(c.library, 1); }, {c.says});
+  }
+}
+
+TEST_F(Launch, OneProcessOfAnyLauncherIsRight) {
+  const std::vector<std::vector<std::pair<const char*, const char*>>> environments = {
+      {{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}},
+      {{"OMPI_COMM_WORLD_SIZE", "1"}, {"PMIX_RANK", "0"}, {"SLURM_NTASKS", "4"}},  // in a job of four tasks
+      {{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}, {"PMIX_RANK", "0"}, {"SLURM_NTASKS", "4"}},
+      {{"WORLD_SIZE", "4"}, {"RANK", "1"}}};  // of nobody known
+  for (const auto& environment : environments) {
+    SetUp();
+    for (const auto& [name, value] : environment) set(name, value);
+    SCOPED_TRACE(environment.front().first);
+    EXPECT_FALSE(launched_in_parallel());
+    EXPECT_EQ(rank_hint(), 0);
+    EXPECT_NO_THROW(check_launch(open_mpi, 1));
+  }
 }
 
 TEST_F(Launch, ABatchScriptAloneIsNotParallel) {
   set("SLURM_PROCID", "0");
   set("SLURM_STEP_NUM_TASKS", "2");  // of the allocation; no step was started
   EXPECT_FALSE(launched_in_parallel());
-  EXPECT_NO_THROW(check_launch(1));
+  EXPECT_NO_THROW(check_launch(open_mpi, 1));
 }
 
 TEST_F(Launch, WarnsWhenRanksOutnumberCores) {

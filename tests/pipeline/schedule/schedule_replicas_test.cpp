@@ -4,6 +4,7 @@
 
 #include "pipeline/schedule/happens_before.h"
 #include "pipeline/schedule/policy.h"
+#include "pipeline/schedule/schedule_passes.h"
 #include "tests/pipeline/planning/networks.h"
 #include "tests/pipeline/schedule/data_flow.h"
 #include "tests/pipeline/schedule/only.h"
@@ -166,6 +167,14 @@ TEST(Replicas, WithoutAMicrobatchAreRefused) {
   for (const Policy& policy : policies_with_replicas())
     expect_error([&] { make_schedule(profile, plan, policy, 3); },
                  {"stage 1", "4 replicas", "3 micro-batches", "rank 4 would have nothing to do"});
+}
+
+TEST(Replicas, MessagesBeyondWhatCanBeSimulatedAreRefused) {
+  Crossing crossing{.activations = std::vector<Route>(1'000), .ranks = {{0}, {1}}};
+  EXPECT_NO_THROW(check_seats(crossing, 2'000));
+  crossing.gradients.resize(1);
+  expect_error([&] { check_seats(crossing, 2'000); },
+               {"2002000 tensors", "2 stages", "fewer stages or micro-batches"});
 }
 
 // An all-reduce is where replicas wait for each other: what one did before it, all know after it.
