@@ -1,8 +1,9 @@
 // Decodes one image file, JPEG or PNG whatever its name, to red, green and blue bytes.
 //
-// Images become what Pillow's convert("RGB") makes of them. Grey images get three equal channels, palettes
-// and 16-bit samples (rounded) become 8-bit colours, and transparency and gamma are left out. CMYK is
-// converted without a colour profile, and a JPEG is turned as its EXIF orientation says.
+// Images become what Pillow's convert("RGB") makes of them, and what is transparent lies on black, as its
+// alpha_composite computes it. Grey images get three equal channels, palettes and 16-bit samples (rounded)
+// become 8-bit colours, and a file's gamma is left out. CMYK is converted without a colour profile, and a
+// JPEG is turned as its EXIF orientation says.
 #pragma once
 
 #include <cstdint>

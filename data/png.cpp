@@ -46,13 +46,15 @@ bool begin_png(PngReader& r) {
   return true;
 }
 
-// As Pillow's convert("RGB"): colours stay as they are stored, whatever gamma, profile and transparency say.
+// Colours stay as they are stored, whatever gamma and profile say, and what is transparent lies on black, as
+// Pillow's alpha_composite computes it.
 bool read_rows(PngReader& r, uint8_t* pixels) {
   if (setjmp(r.failed) != 0) return false;
   png_set_expand(r.library);  // palettes, fewer than 8 bits, and transparent colours
   png_set_scale_16(r.library);
   png_set_gray_to_rgb(r.library);
-  png_set_strip_alpha(r.library);
+  const png_color_16 black{};
+  png_set_background(r.library, &black, PNG_BACKGROUND_GAMMA_SCREEN, 0, 1);
   const int passes = png_set_interlace_handling(r.library);
   png_read_update_info(r.library, r.info);
   const size_t row_bytes = size_t(png_get_image_width(r.library, r.info)) * 3;

@@ -30,7 +30,10 @@ y, x = np.mgrid[0:24, 0:40]
 rgb = np.stack([x * 6, y * 10, (x * 3 + y * 5) % 256], -1).astype(np.uint8)
 def keep(name, image, saved=None, **how):
     image.save(name, **how)
-    seen = saved if saved is not None else ImageOps.exif_transpose(Image.open(name)).convert("RGB")
+    seen = saved if saved is not None else ImageOps.exif_transpose(Image.open(name))
+    if seen.mode in ("RGBA", "LA") or "transparency" in seen.info:
+        seen = Image.alpha_composite(Image.new("RGBA", seen.size, "black"), seen.convert("RGBA"))
+    seen = seen.convert("RGB")
     with open(name + ".rgb", "wb") as f:
         f.write(b"%d %d\n" % (seen.height, seen.width)); f.write(seen.tobytes())
 colour = Image.fromarray(rgb)
