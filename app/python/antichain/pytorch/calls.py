@@ -83,6 +83,13 @@ def map_leaves(change, value):
     return change(value)
 
 
+def tensors_in(value):
+    """Returns the torch tensors in a value, however nested."""
+    found = []
+    map_leaves(lambda leaf: found.append(leaf) if isinstance(leaf, torch.Tensor) else None, value)
+    return found
+
+
 def map_references(change, value):
     """Returns `value` with change(r) in place of every Call and Tensor r in it, however nested."""
     return map_leaves(lambda leaf: change(leaf) if isinstance(leaf, (Call, Tensor)) else leaf, value)

@@ -53,14 +53,23 @@ def _users_line(problem):
     return lines[-1] if lines else ""
 
 
-def capture(module, images):
-    """Returns the Captured of a module in training mode, and the copy of the module that it is of."""
-    module = copy.deepcopy(module).cpu().float().train()
+def in_training(module):
+    """Returns a copy of a module on the CPU, in float32 and in training mode."""
+    try:
+        return copy.deepcopy(module).cpu().float().train()
+    except Exception as problem:
+        raise AntichainError(f"the module can't be copied to the CPU: {_said(problem)}") from problem
+
+
+def capture(module, examples):
+    """Returns the Captured of a module in training mode, and the copy of the module that it is of.
+    `examples` are the inputs, by name."""
+    module = in_training(module)
     by_export = hasattr(torch, "export") and tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 6)
     way, name = (capture_export, "torch.export") if by_export else (capture_fx, "torch.fx")
     with torch.random.fork_rng(devices=[]):
         try:
-            graph, tensors = way.capture(module, images.clone())
+            graph, tensors = way.capture(module, {name: x.clone() for name, x in examples.items()})
             captured = normalise(graph, tensors, f"{name} of torch {torch.__version__}")
         except AntichainError:
             raise
@@ -73,15 +82,15 @@ def capture(module, images):
     return captured, module
 
 
-def check(module, captured, images):
+def check(module, captured, examples):
     """Throws AntichainError unless the record gives what the module gives."""
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(0)
-        expected = flat(module(images.clone()))
+        expected = flat(module(*(x.clone() for x in examples.values())))
         torch.manual_seed(0)
         again = {
             id(call): value
-            for call, value in replay(captured.calls, captured.tensors, {"images": images})
+            for call, value in replay(captured.calls, captured.tensors, examples)
             if any(call is output for output in captured.outputs)
         }
     for output, tensor in zip(captured.outputs, expected):

@@ -28,14 +28,14 @@ def _where(node):
     return Where(path, kind.split(".")[-1], kind.startswith("torch.nn"), lines[-1] if lines else "")
 
 
-def capture(module, example):
+def capture(module, examples):
     """Returns a graph and the tensors that it uses, as capture_fx.capture does."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)  # what goes wrong is in the exception, too
     try:
         with contextlib.redirect_stderr(io.StringIO()), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            program = torch.export.export(module, (example,))
+            program = torch.export.export(module, tuple(examples.values()))
     finally:
         logging.disable(before)
     signature = program.graph_signature
@@ -47,12 +47,13 @@ def capture(module, example):
     named = {node: (kind, name) for kind, names in of_kind.items() for node, name in names.items()}
     parameters, buffers = dict(module.named_parameters()), dict(module.named_buffers())
     tensors = {}
+    inputs = iter(examples)
     results = set(signature.user_outputs)
     for node in program.graph.nodes:
         value = node.meta.get("val")
         shape = tuple(value.shape) if isinstance(value, torch.Tensor) else None
         if node.op == "placeholder":
-            kind, name = named.get(node.name, (Kind.input, "images"))
+            kind, name = named.get(node.name) or (Kind.input, next(inputs))
             if kind is not Kind.input:
                 tensors[name] = {**program.constants, **buffers, **parameters}[name]
             node.meta["tensor"] = Tensor(name, kind, shape)

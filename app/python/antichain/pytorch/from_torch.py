@@ -102,7 +102,7 @@ def write_folder(module, example_inputs, loss, folder, labels, auxiliary, record
     """Does what antichain.from_torch says."""
     smoothing = label_smoothing_of(loss)
     images = example_images(example_inputs)
-    whole, copy = capture(module, images)
+    whole, copy = capture(module, {"images": images})
     outputs = [logits_of(output, loss) for output in whole.outputs[: None if auxiliary else 1]]
     captured = dataclasses.replace(whole, calls=needed(whole.calls, outputs), outputs=outputs)
     name_calls(captured.calls, RESERVED)
@@ -118,7 +118,7 @@ def write_folder(module, example_inputs, loss, folder, labels, auxiliary, record
         Loss(t.names.unique(f"loss.auxiliary{i}"), auxiliary, smoothing) for i in range(1, len(logits))
     ]
     labels = checked_labels(labels, len(images), logits[0].shape[1])
-    check(copy, whole, images)
+    check(copy, whole, {"images": images})
 
     name = type(module).__name__
     folder = pathlib.Path(folder if folder is not None else f"{name}.antichain")
