@@ -30,10 +30,19 @@ def example_images(example_inputs):
             f"example_inputs has the shape {tuple(inputs[0].shape)}, but its first axis is the samples "
             "and a sample has one at least"
         )
-    return inputs[0].detach().cpu().float()
+    if not inputs[0].shape.numel():
+        raise AntichainError(f"example_inputs has the shape {tuple(inputs[0].shape)}, which has no numbers")
+    try:
+        images = inputs[0].detach().cpu().float()
+    except Exception as problem:
+        raise AntichainError(f"example_inputs can't be copied to the CPU: {said(problem)}") from problem
+    if not images.isfinite().all():
+        raise AntichainError("example_inputs has numbers that are not finite (NaN or infinity)")
+    return images
 
 
-def _said(problem):
+def said(problem):
+    """Returns what an exception of PyTorch or of the user's code says, in one line."""
     if "DataDependent" in type(problem).__name__:
         return (
             "the numbers of a tensor decide what is computed next, but a model has to compute the same for all "
@@ -42,7 +51,7 @@ def _said(problem):
     return f"{type(problem).__name__}: {(str(problem).strip().splitlines() or [''])[0]}"
 
 
-def _users_line(problem):
+def users_line(problem):
     """Returns " at net.py:12", the last line of the user's code that led to an error."""
     ours = tuple(os.path.dirname(file) + os.sep for file in (torch.__file__, os.path.dirname(__file__)))
     lines = [
@@ -58,7 +67,7 @@ def in_training(module):
     try:
         return copy.deepcopy(module).cpu().float().train()
     except Exception as problem:
-        raise AntichainError(f"the module can't be copied to the CPU: {_said(problem)}") from problem
+        raise AntichainError(f"the module can't be copied to the CPU: {said(problem)}") from problem
 
 
 def capture(module, examples):
@@ -75,7 +84,7 @@ def capture(module, examples):
             raise
         except Exception as problem:
             raise AntichainError(
-                f"{name} can't record the model{_users_line(problem)}: {_said(problem)}"
+                f"{name} can't record the model{users_line(problem)}: {said(problem)}"
             ) from problem
     if not captured.outputs:
         raise AntichainError("the model returns no tensor")
