@@ -9,7 +9,7 @@ import torch
 
 from antichain.error import AntichainError
 from antichain.pytorch import capture_export, capture_fx
-from antichain.pytorch.calls import Call, replay
+from antichain.pytorch.calls import Call, is_users, replay
 from antichain.pytorch.normalise import flat, normalise
 
 # A replay makes the same calls, but for those in place and the copies between them; so it differs by the
@@ -53,11 +53,10 @@ def said(problem):
 
 def users_line(problem):
     """Returns " at net.py:12", the last line of the user's code that led to an error."""
-    ours = tuple(os.path.dirname(file) + os.sep for file in (torch.__file__, os.path.dirname(__file__)))
     lines = [
         f" at {os.path.basename(frame.filename)}:{frame.lineno}"
         for frame in traceback.extract_tb(problem.__traceback__)
-        if not frame.filename.startswith(ours)
+        if is_users(frame.filename)
     ]
     return lines[-1] if lines else ""
 
@@ -65,9 +64,13 @@ def users_line(problem):
 def in_training(module):
     """Returns a copy of a module on the CPU, in float32 and in training mode."""
     try:
-        return copy.deepcopy(module).cpu().float().train()
+        module = copy.deepcopy(module).cpu().float().train()
     except Exception as problem:
         raise AntichainError(f"the module can't be copied to the CPU: {said(problem)}") from problem
+    for m in module.modules():
+        if getattr(m, "_compiled_call_impl", None):  # by module.compile()
+            m._compiled_call_impl = None
+    return module
 
 
 def capture(module, examples):
@@ -93,15 +96,18 @@ def capture(module, examples):
 
 def check(module, captured, examples):
     """Throws AntichainError unless the record gives what the module gives."""
-    with torch.random.fork_rng(devices=[]), torch.no_grad():
-        torch.manual_seed(0)
-        expected = flat(module(*(x.clone() for x in examples.values())))
-        torch.manual_seed(0)
-        again = {
-            id(call): value
-            for call, value in replay(captured.calls, captured.tensors, examples)
-            if any(call is output for output in captured.outputs)
-        }
+    with torch.random.fork_rng(devices=[]):
+        try:
+            torch.manual_seed(0)
+            expected = flat(module(*(x.clone() for x in examples.values())))
+            torch.manual_seed(0)
+            again = {
+                id(call): value
+                for call, value in replay(captured.calls, captured.tensors, examples)
+                if any(call is output for output in captured.outputs)
+            }
+        except Exception as problem:
+            raise AntichainError(f"the model can't run again{users_line(problem)}: {said(problem)}") from problem
     for output, tensor in zip(captured.outputs, expected):
         if isinstance(output, Call) and not torch.allclose(
             again[id(output)], tensor, TOLERANCE, TOLERANCE, equal_nan=True

@@ -8,17 +8,14 @@ Reed, DeVito, He, Ussery & Ansel, "torch.fx: Practical Program Capture and Trans
 Python", MLSys 2022.
 """
 
-import contextlib
 import operator
-import os
-import sys
 
 import torch
 import torch.fx
-from torch.utils.checkpoint import CheckpointFunction
 
 from antichain.error import AntichainError
-from antichain.pytorch.calls import Kind, Tensor, Where, map_leaves, tensors_in
+from antichain.pytorch.autograd_functions import NO_GRADIENT, functions_entered
+from antichain.pytorch.calls import Kind, Tensor, Where, line_here, map_leaves, tensors_in
 
 # Methods that return no tensor and say nothing about the numbers in it.
 ABOUT_SHAPES = {
@@ -99,11 +96,7 @@ class Tracer(torch.fx.Tracer):
 
     def here(self):
         path, kind = self.stack[-1]
-        frame = sys._getframe(1)
-        ours = tuple(os.path.dirname(file) + os.sep for file in (torch.__file__, __file__))
-        while frame and frame.f_code.co_filename.startswith(ours):
-            frame = frame.f_back
-        line = f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}" if frame else ""
+        line = line_here(capture)
         return Where(path, kind.__name__, kind.__module__.startswith("torch.nn"), line)
 
     def is_leaf_module(self, module, path):
@@ -179,11 +172,7 @@ class Tracer(torch.fx.Tracer):
         if result.dtype in (torch.float16, torch.bfloat16):
             self.refuse(f"'{name}' computes in {result.dtype}", "a module is taken in float32")
         if given and not result.requires_grad and not name.startswith(ABOUT_NO_NUMBERS):
-            self.refuse(
-                f"no gradient passes through '{name}'",
-                "a model is trained as a whole; leave out torch.no_grad(), detach() and the like "
-                "(--freeze, which keeps parts as they are, is to come)",
-            )
+            self.refuse(f"no gradient passes through '{name}'", NO_GRADIENT)
 
     def create_proxy(self, kind, target, args, kwargs, *_, **__):
         name = target if kind == "call_method" else args[1] if target is getattr else target.__name__
@@ -221,29 +210,6 @@ def _value(leaf):
     return leaf.value if isinstance(leaf, torch.fx.Proxy) else leaf
 
 
-@contextlib.contextmanager
-def _functions_entered(tracer):
-    """Enters what activation checkpointing runs, and refuses other functions with a backward of their own,
-    while a model is traced. (The checkpoint's own apply would crash on proxies.)"""
-
-    def apply(function, *args, **kwargs):
-        if function is CheckpointFunction:
-            return args[0](*args[2:])
-        tracer.refuse(
-            f"the autograd Function {function.__name__} has a backward of its own", "this can't be recorded"
-        )
-
-    own = vars(torch.autograd.Function).get("apply")
-    torch.autograd.Function.apply = classmethod(apply)
-    try:
-        yield
-    finally:
-        if own is None:
-            del torch.autograd.Function.apply
-        else:
-            torch.autograd.Function.apply = own
-
-
 def _has_tensor(value):
     return isinstance(value, torch.Tensor) or (
         isinstance(value, (tuple, list)) and any(isinstance(v, torch.Tensor) for v in value)
@@ -257,6 +223,6 @@ def capture(module, examples):
     its result ("shape"), where that is one tensor. The module's buffers change as they do in training.
     """
     tracer = Tracer(module, examples)
-    with torch.enable_grad(), _functions_entered(tracer):
+    with torch.enable_grad(), functions_entered(tracer.here):
         graph = tracer.trace(module)
     return graph, tracer.tensors

@@ -40,8 +40,10 @@ def _gradient_hooks(parameter):
 def _computed_weights(module):
     """Returns the names of tensors that a module computes anew before each pass: those of weight_norm,
     spectral_norm and pruning, old and new."""
+    hooks = [h for h in module._forward_pre_hooks.values() if type(h).__module__.startswith("torch.nn.utils.")]
     return [
         *getattr(module, "parametrizations", ()),
+        *(getattr(h, "name", getattr(h, "_tensor_name", "weight")) for h in hooks),
         *(n for n, t in vars(module).items() if isinstance(t, torch.Tensor) and t.grad_fn is not None),
     ]
 
@@ -94,14 +96,24 @@ def what_is_not_done(module):
         "backward hooks of all modules are registered, {} (remove them)",
     )
     refuse(
+        (named(n, m) for n, m in modules.items() if hasattr(m, "_orig_mod")),
+        "{} is compiled by torch.compile (give the module itself, its _orig_mod)",
+    )
+    refuse(
         (n for n, p in parameters.items() if _gradient_hooks(p)),
         "the gradient of the parameter {} has a hook (remove it)",
     )
     refuse(
-        (f"{n or 'the model'}.{w}" for n, m in modules.items() for w in _computed_weights(m)),
+        dict.fromkeys(f"{n or 'the model'}.{w}" for n, m in modules.items() for w in _computed_weights(m)),
         "{} is computed before each pass, as weight_norm, spectral_norm and pruning do "
         "(remove_parametrizations, remove_weight_norm and the like make it a parameter)",
     )
+    refuse(
+        (n for n, p in parameters.items() if isinstance(p, torch.nn.parameter.UninitializedTensorMixin)),
+        "{} has no shape yet (run the lazy module once before)",
+    )
+    if clauses:
+        return clauses
     shared = _of_one_memory(module.state_dict(keep_vars=True))
     refuse(
         (" = ".join(names) for names in shared if any(n in parameters for n in names)),

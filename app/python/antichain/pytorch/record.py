@@ -144,7 +144,8 @@ class Training:
             if not difference <= ROUNDINGS * difference_to(again):
                 raise AntichainError(
                     f"training the model changes {what} otherwise than training what was read of the model: its "
-                    "forward may change tensors by itself, compute in fewer bits, or have gradients of its own"
+                    "forward may change tensors by itself, use hooks or inference_mode, run batch norm again in an "
+                    "activation checkpoint, compute in fewer bits, or have gradients of its own"
                 )
 
         for name, gradient in own.gradients.items():
