@@ -36,9 +36,9 @@ class GraphRun:
             n: torch.from_numpy(a) for n, a in safetensors.read(folder / "check.safetensors").items()
         }
         state = {n: torch.from_numpy(a) for n, a in safetensors.read(folder / "weights.safetensors").items()}
-        self.parameters = {
-            n: state[n].double().requires_grad_() for n in state if f"gradient.{n}" in self.check
-        }
+        own = {entry["name"]: entry["is"] for entry in self.graph.get("state_dict", []) if "is" in entry}
+        self.file_names = {own.get(n, n): n for n in state if f"gradient.{n}" in self.check}
+        self.parameters = {n: state[name].double().requires_grad_() for n, name in self.file_names.items()}
         self.used = set()
 
     def parameter(self, name):
@@ -214,7 +214,7 @@ class GraphRun:
         assert self.used == set(self.parameters)
         gradients = torch.autograd.grad(loss, list(self.parameters.values()))
         for name, gradient in zip(self.parameters, gradients):
-            recorded = self.check["gradient." + name]
+            recorded = self.check["gradient." + self.file_names[name]]
             assert (gradient - recorded).norm() <= 1e-8 * (recorded.norm() + 1e-8), name
         assert self.check["losses"].shape == (STEPS,) and self.check["losses"][0] == self.check["loss"]
         losses = [loss.item(), *self.further_losses(gradients)]

@@ -18,14 +18,18 @@ NO_GRADIENT = (
 def functions_entered(here):
     """Makes every torch.autograd.Function do as said above. `here` returns the place in the user's code."""
 
+    own = vars(torch.autograd.Function).get("apply")
+    usual = own or vars(torch._C._FunctionBase)["apply"]
+
     def apply(function, *args, **kwargs):
         if function is CheckpointFunction:  # the function, whether to keep random states, and its inputs
             return args[0](*args[2:])
+        if function.__module__ == CheckpointFunction.__module__:
+            return usual.__get__(None, function)(*args, **kwargs)
         raise AntichainError(
             f"the autograd Function {function.__name__} ({here()}) has a backward of its own, which can't be recorded"
         )
 
-    own = vars(torch.autograd.Function).get("apply")
     torch.autograd.Function.apply = classmethod(apply)
     try:
         yield

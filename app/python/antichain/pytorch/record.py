@@ -155,12 +155,12 @@ class Training:
                 gradient.norm().item() + whole / 100,
             )
         for name, tensor in own.after.items():
-            start = before[name].detach().cpu().to(tensor.dtype)
-            moved = (tensor - start).double().norm().item()
+            start, end = before[name].detach().cpu().to(tensor.dtype).double(), tensor.double()
+            moved = (end - start).norm().item()
             check(
                 f"the {'parameter' if name in own.gradients else 'buffer'} {name}",
-                lambda other: (tensor - other.after[name]).double().norm().item(),
-                moved + RATE * whole / 100 + 1e-3 * start.double().norm().item() if moved else 0,
+                lambda other: (end - other.after[name].double()).norm().item(),
+                moved + RATE * whole / 100 + 1e-3 * start.norm().item() if moved else 0,
             )
         for i, loss in enumerate(own.losses):
             check(f"the loss of step {i + 1}", lambda other: abs(loss - other.losses[i]), abs(loss))
