@@ -84,11 +84,11 @@ class Graph {
  private:
   std::string model_;
   Precision precision_;
-  std::shared_ptr<const StateDict> state_;
   std::vector<Node> nodes_;
   std::vector<std::vector<NodeId>> consumers_;
   std::vector<bool> needs_gradient_;
   std::map<std::string, NodeId, std::less<>> ids_;  // by own and absorbed names
+  std::shared_ptr<const StateDict> state_;
 };
 
 // Returns the graph with operators fused where the backend can (framework/fuse.h), the backend's layouts

@@ -275,8 +275,7 @@ RecordedErrors compare_with(const Recording& recording, const Graph& model, cons
       std::make_shared<Sgd>(SgdOptions{.momentum = 0, .weight_decay = 0, .nesterov = false});
   WholeNetwork network(model, Precision::float32, weights_file, 1, Mode::train, rank, plain_sgd);
   const Weights file = read_weights(weights_file, file_bytes(model));
-  const Weights weights =
-      complete(model, fit(model, file, Fit::whole, weights_file), 0, weights_file);
+  const Weights weights = complete(model, fit(model, file, Fit::whole, weights_file), 0, weights_file);
   const Measured rounded = run_steps(network, recording, weights, {.on = true});
   const Measured ours = run_steps(network, recording, weights, {});
   RecordedErrors all{.outputs = compare_outputs(recording, model, ours, rounded),
