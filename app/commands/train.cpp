@@ -38,6 +38,7 @@
 #include "framework/json.h"
 #include "framework/printed.h"
 #include "framework/say.h"
+#include "models/model.h"
 #include "pipeline/host/computing_beats.h"
 #include "pipeline/host/launch.h"
 #include "pipeline/host/stop_signals.h"
@@ -264,6 +265,7 @@ void run(TrainCommandOptions& options, CLI::App& command) {
   if (options.machine.local == 0 && !launched_in_parallel()) check_launch(1);
   const StopRequests signals(StopRequests::Life::process);
   SharedData shared;
+  options.data.channels = usual_options_of(options.network.model).channels;
   fit_network(options.network, options.data, shared);
   note_settings(options, command);
   run_job(options.machine, [&](Rank& rank) { train_rank(options, rank, shared); });

@@ -158,8 +158,10 @@ Fitted fit(const Graph& graph, const Weights& weights, Fit how, const std::strin
   const bool fits = fitted.skipped.empty() || (how == Fit::partial && !fitted.entries.empty());
   if (fits && !counts.empty())
     fitted.skipped.push_back(
-        fmt::format("'{}'{} not in the file, and counts from 0", counts[0],
-                    counts.size() == 1 ? " is" : fmt::format(" and {} more like it are", counts.size() - 1)));
+        counts.size() == 1
+            ? fmt::format("'{}' is not in the file, and counts from 0", counts[0])
+            : fmt::format("'{}' and {} more counts of batches are not in the file, and begin at 0", counts[0],
+                          counts.size() - 1));
   if (fits) return fitted;
   const size_t others = fitted.skipped.size() - 1;
   throw Error(fmt::format("{} does not fit {}: {}{}", origin, graph.model(), fitted.skipped[0],
