@@ -1,6 +1,6 @@
 // antichain check compares the network of a graph.json with what its own framework recorded in float64. It
-// compares every node's output, the loss, every gradient, the losses of five steps, and all weights and buffers
-// after them. docs/bring-your-model.md has the file's tensors.
+// compares every node's output, the loss, every gradient, the losses of five steps, and all weights and
+// buffers after them. docs/bring-your-model.md has the file's tensors.
 //
 // The limits are relative to the norms of what was recorded:
 //
@@ -13,8 +13,8 @@
 //                      An error is relative to the gradient's own norm plus a hundredth of the norm of all
 //                      gradients together, because some gradients are 0 but for rounding (that of a bias in
 //                      front of batch norm).
-//   weights    1e-2    As gradients, whose sum they are: an error is relative to how far a tensor moved, plus a
-//                      hundredth of how far all parameters did. Each step may round it by 2^-24 of itself.
+//   weights    1e-2    As gradients, whose sum they are: an error is relative to how far a tensor moved, plus
+//                      a hundredth of how far all parameters did. Each step may round it by 2^-24 of itself.
 //
 // Some networks increase rounding errors without bound. Batch norm over two numbers that are nearly equal is
 // such a case, as small images and two samples give it. Two further limits allow for that, and the largest

@@ -312,8 +312,9 @@ class Refusals(Case):
             ("labels have the shape (1,)", modules.Mixer(), torch.zeros(2, 3, 16, 16), {"labels": [1]}),
             ("N x K", nn.Conv2d(3, 4, 1), torch.zeros(2, 3, 4, 4), {}),
         ):
-            with self.subTest(said), self.assertRaisesRegex(
-                antichain.AntichainError, said.replace("(1,)", r"\(1,\)")
+            with (
+                self.subTest(said),
+                self.assertRaisesRegex(antichain.AntichainError, said.replace("(1,)", r"\(1,\)")),
             ):
                 antichain.from_torch(module, inputs, folder=self.folder, **options)
 
@@ -351,10 +352,14 @@ class Names(Case):
         check = safetensors.read(self.folder / "check.safetensors")
         file = self.folder / "check.safetensors"
         safetensors.write(file, {**check, "after.kernel": before["kernel"].double().numpy()})
-        with self.assertRaisesRegex(antichain.AntichainError, "after the steps, the parameter kernel .* differs"):
+        with self.assertRaisesRegex(
+            antichain.AntichainError, "after the steps, the parameter kernel .* differs"
+        ):
             antichain.run("check", graph=self.folder)
         old = {n: a for n, a in check.items() if "after." not in n}  # as it was written before
-        safetensors.write(file, {**old, "losses": old["losses"][:3], "float32_error.losses": old["losses"][:3] / 1e6})
+        safetensors.write(
+            file, {**old, "losses": old["losses"][:3], "float32_error.losses": old["losses"][:3] / 1e6}
+        )
         antichain.run("check", graph=self.folder)
         results, out = self.folder.parent / "results", self.folder.parent / "out.safetensors"
         antichain.run("export", graph=self.folder, out=out)
@@ -426,8 +431,11 @@ class State(Case):
     def test_the_state_of_modules(self):
         norm_utils = nn.utils
         for said, change in {
-            "the parameters 0.weight, 0.bias have requires_grad=False": lambda m: m[0].requires_grad_(False) and None,
-            "the parameter 5.bias has requires_grad=False": lambda m: setattr(m[5].bias, "requires_grad", False),
+            "the parameters 0.weight, 0.bias have requires_grad=False": lambda m: m[0].requires_grad_(False)
+            and None,
+            "the parameter 5.bias has requires_grad=False": lambda m: setattr(
+                m[5].bias, "requires_grad", False
+            ),
             "1 (BatchNorm2d) is in evaluation mode": lambda m: m[1].eval() and None,
             "3 (Dropout) is in evaluation mode": lambda m: m[3].eval() and None,
             "3 (Dropout) is in training mode": lambda m: m.eval()[3].train() and None,
@@ -435,7 +443,8 @@ class State(Case):
             "without running statistics at node 1": lambda m: m.__setitem__(
                 1, nn.BatchNorm2d(8, track_running_stats=False)
             ),
-            "the gradient of the parameter 0.weight has a hook": lambda m: m[0].weight.register_hook(abs) and None,
+            "the gradient of the parameter 0.weight has a hook": lambda m: m[0].weight.register_hook(abs)
+            and None,
             "0 (Conv2d) has a backward hook": lambda m: m[0].register_full_backward_hook(print) and None,
             "0.weight is computed before each pass": lambda m: norm_utils.weight_norm(m[0]) and None,
             "0.weight is computed": lambda m: norm_utils.parametrizations.spectral_norm(m[0]) and None,
@@ -478,7 +487,9 @@ class State(Case):
         block = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
         tokens = lambda self, x: self.e(F.hardshrink(torch.tanh(F.hardshrink(x))).flatten(2).mT).mT[..., None]
         said = self.refused(Net(tokens, e=nn.TransformerEncoder(block, 3)))
-        self.assertRegex(said, r"'hardshrink' at node \S+ \(the model \(Net\), \S+\) and 1 more; 'tanh' at node ")
+        self.assertRegex(
+            said, r"'hardshrink' at node \S+ \(the model \(Net\), \S+\) and 1 more; 'tanh' at node "
+        )
         self.assertRegex(said, r"attention in e\.layers\.0\.self_attn \(\S+:\d+\) and 2 more")
 
     def test_losses(self):
@@ -509,10 +520,14 @@ class State(Case):
                     images = torch.randn(options.pop("shape", (2, 3, 8, 8)))
                     with self.assertRaisesRegex(antichain.AntichainError, said):
                         antichain.from_torch(
-                            of_modules(lambda m: None)(), images, **{"folder": self.folder, "record": False, **options}
+                            of_modules(lambda m: None)(),
+                            images,
+                            **{"folder": self.folder, "record": False, **options},
                         )
         with self.assertRaisesRegex(antichain.AntichainError, "not finite"):
-            antichain.from_torch(modules.Mixer(), torch.full((2, 3, 16, 16), float("inf")), folder=self.folder)
+            antichain.from_torch(
+                modules.Mixer(), torch.full((2, 3, 16, 16), float("inf")), folder=self.folder
+            )
 
 
 class Package(Case):

@@ -223,7 +223,8 @@ class GraphRun:
         return errors.max().item()
 
     def further_losses(self, gradients):
-        """Yields the losses of the second step of SGD and those behind it. `gradients` are those of the first."""
+        """Yields the losses of the second step of SGD and those behind it. `gradients` are those of the
+        first."""
         parameters = list(self.parameters.values())
         for _ in range(STEPS - 1):
             with torch.no_grad():

@@ -9,8 +9,8 @@ from torch.utils.checkpoint import CheckpointFunction
 from antichain.error import AntichainError
 
 NO_GRADIENT = (
-    "a model is trained as a whole; leave out torch.no_grad(), detach() and the like (--freeze, which keeps parts "
-    "as they are, is to come)"
+    "a model is trained as a whole; leave out torch.no_grad(), detach() and the like (--freeze, which keeps "
+    "parts as they are, is to come)"
 )
 
 
@@ -27,7 +27,8 @@ def functions_entered(here):
         if function.__module__ == CheckpointFunction.__module__:
             return usual.__get__(None, function)(*args, **kwargs)
         raise AntichainError(
-            f"the autograd Function {function.__name__} ({here()}) has a backward of its own, which can't be recorded"
+            f"the autograd Function {function.__name__} ({here()}) has a backward of its own, which can't "
+            "be recorded"
         )
 
     torch.autograd.Function.apply = classmethod(apply)

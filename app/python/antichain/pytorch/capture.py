@@ -45,8 +45,8 @@ def said(problem):
     """Returns what an exception of PyTorch or of the user's code says, in one line."""
     if "DataDependent" in type(problem).__name__:
         return (
-            "the numbers of a tensor decide what is computed next, but a model has to compute the same for all "
-            "inputs"
+            "the numbers of a tensor decide what is computed next, but a model has to compute the same for "
+            "all inputs"
         )
     return f"{type(problem).__name__}: {(str(problem).strip().splitlines() or [''])[0]}"
 
@@ -107,13 +107,15 @@ def check(module, captured, examples):
                 if any(call is output for output in captured.outputs)
             }
         except Exception as problem:
-            raise AntichainError(f"the model can't run again{users_line(problem)}: {said(problem)}") from problem
+            raise AntichainError(
+                f"the model can't run again{users_line(problem)}: {said(problem)}"
+            ) from problem
     for output, tensor in zip(captured.outputs, expected):
         if isinstance(output, Call) and not torch.allclose(
             again[id(output)], tensor, TOLERANCE, TOLERANCE, equal_nan=True
         ):
             raise AntichainError(
                 f"what was recorded of the model gives other numbers than the model itself, by up to "
-                f"{(again[id(output)] - tensor).abs().max():.2g}; it may change a tensor in place through a view "
-                "or draw random numbers otherwise than by dropout"
+                f"{(again[id(output)] - tensor).abs().max():.2g}; it may change a tensor in place through a "
+                "view or draw random numbers otherwise than by dropout"
             )

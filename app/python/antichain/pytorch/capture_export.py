@@ -33,19 +33,23 @@ def _refuse_region(node, program):
     """Throws AntichainError for a part of the program that runs under a context of its own."""
     name = str(node.target)
     parts = (getattr(program.graph_module, a.target) for a in node.args if getattr(a, "op", "") == "get_attr")
-    where = next((_where(n) for part in parts for n in part.graph.nodes if n.meta.get("stack_trace")), _where(node))
+    where = next(
+        (_where(n) for part in parts for n in part.graph.nodes if n.meta.get("stack_trace")), _where(node)
+    )
     if "set_grad_enabled" in name:
         raise AntichainError(f"no gradient passes through a part of the model ({where}), but {NO_GRADIENT}")
     if "autocast" in name:
-        raise AntichainError(f"a part of the model computes by autocast ({where}), but a module is taken in float32")
+        raise AntichainError(
+            f"a part of the model computes by autocast ({where}), but a module is taken in float32"
+        )
     raise AntichainError(f"'{name}' ({where}) can't be recorded")
 
 
 def _check_precision(node, value):
     if value.dtype in (torch.float16, torch.bfloat16):
         raise AntichainError(
-            f"'{node.target.__name__}' computes in {value.dtype} ({node.meta['where']}), but a module is taken in "
-            "float32"
+            f"'{node.target.__name__}' computes in {value.dtype} ({node.meta['where']}), but a module is "
+            "taken in float32"
         )
 
 
@@ -54,7 +58,11 @@ def capture(module, examples):
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)  # what goes wrong is in the exception, too
     try:
-        with contextlib.redirect_stderr(io.StringIO()), warnings.catch_warnings(), functions_entered(lambda: line_here(capture)):
+        with (
+            contextlib.redirect_stderr(io.StringIO()),
+            warnings.catch_warnings(),
+            functions_entered(lambda: line_here(capture)),
+        ):
             warnings.simplefilter("ignore")
             # The strict way gives modules other names, and refuses the ninth model of a class.
             program = torch.export.export(module, tuple(examples.values()), strict=False)

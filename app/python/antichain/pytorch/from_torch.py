@@ -76,7 +76,9 @@ def logits_of(output, loss):
     if isinstance(output, Call) and output.key == "log_softmax":
         dim = {**output.kwargs, **dict(zip(("dim",), output.args[1:]))}.get("dim")
         if dim not in (1, -1):
-            raise AntichainError(f"the log_softmax at the end ({output.where}) is over axis {dim}, not the classes'")
+            raise AntichainError(
+                f"the log_softmax at the end ({output.where}) is over axis {dim}, not the classes'"
+            )
         return output.args[0]
     if loss == "nll_loss":
         raise AntichainError("nll_loss needs a model that ends with a log_softmax")
@@ -91,7 +93,9 @@ def checked_labels(labels, batch, classes):
     try:
         labels = torch.as_tensor(labels).detach().cpu()
     except Exception as problem:
-        raise AntichainError(f"labels are numbers of classes, or shares of them: {said(problem)}") from problem
+        raise AntichainError(
+            f"labels are numbers of classes, or shares of them: {said(problem)}"
+        ) from problem
     shape = (batch, classes) if labels.is_floating_point() else (batch,)
     if tuple(labels.shape) != shape:
         raise AntichainError(
@@ -123,7 +127,8 @@ def stored_numbers(name, tensor):
     """Returns what weights.safetensors has of a tensor of the state_dict: float32, or an int64 scalar."""
     if tensor.is_complex() or tensor.is_quantized or tensor.layout is not torch.strided or tensor.dim() > 5:
         raise AntichainError(
-            f"{name} of the state_dict is {tensor.dtype} of {tensor.dim()} axes, which a file of weights can't hold"
+            f"{name} of the state_dict is {tensor.dtype} of {tensor.dim()} axes, which a file of weights "
+            "can't hold"
         )
     if tensor.is_floating_point():
         if not tensor.isfinite().all():
@@ -131,13 +136,17 @@ def stored_numbers(name, tensor):
         return tensor.detach().cpu().float().numpy()
     whole = tensor.detach().cpu().long()
     if tensor.dim() and tensor.numel() and whole.abs().max() > MOST_EXACT:
-        raise AntichainError(f"{name} has whole numbers above {MOST_EXACT}, which a file of weights can't hold")
+        raise AntichainError(
+            f"{name} has whole numbers above {MOST_EXACT}, which a file of weights can't hold"
+        )
     return whole.float().numpy() if tensor.dim() else whole.numpy()
 
 
 def stored_state(module, t):
-    """Returns the arrays of weights.safetensors by their names in the state_dict, and what graph.json has to say
-    of them: names that differ from those of its nodes, and tensors that no node has, which are kept as they are."""
+    """Returns the arrays of weights.safetensors by their names in the state_dict, and what graph.json has to
+    say of them: names that differ from those of its nodes, and tensors that no node has, which are kept as
+    they are.
+    """
     state = module.state_dict()
     for name, tensor in state.items():
         if not isinstance(tensor, torch.Tensor):
@@ -148,8 +157,8 @@ def stored_state(module, t):
     for name in t.state:
         if name not in state:
             raise AntichainError(
-                f"the network's {name} is not in the module's state_dict, so what is trained could not be taken "
-                "back (is it a buffer with persistent=False?)"
+                f"the network's {name} is not in the module's state_dict, so what is trained could not be "
+                "taken back (is it a buffer with persistent=False?)"
             )
     arrays = {name: stored_numbers(name, state[name]) for name in state}
     notes = [{"name": name, "is": own} for name, own in t.state.items() if own != name]

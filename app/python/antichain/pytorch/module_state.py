@@ -1,5 +1,5 @@
-"""What a module holds beside its numbers that changes how PyTorch trains it. Nothing of it is in graph.json, so
-it is refused here, each by the name of the module or parameter."""
+"""What a module holds beside its numbers that changes how PyTorch trains it. Nothing of it is in graph.json,
+so it is refused here, each by the name of the module or parameter."""
 
 import collections
 
@@ -40,7 +40,9 @@ def _gradient_hooks(parameter):
 def _computed_weights(module):
     """Returns the names of tensors that a module computes anew before each pass: those of weight_norm,
     spectral_norm and pruning, old and new."""
-    hooks = [h for h in module._forward_pre_hooks.values() if type(h).__module__.startswith("torch.nn.utils.")]
+    hooks = [
+        h for h in module._forward_pre_hooks.values() if type(h).__module__.startswith("torch.nn.utils.")
+    ]
     return [
         *getattr(module, "parametrizations", ()),
         *(getattr(h, "name", getattr(h, "_tensor_name", "weight")) for h in hooks),
@@ -58,8 +60,8 @@ def _of_one_memory(tensors):
 
 
 def what_is_not_done(module):
-    """Returns what of a module's state Antichain would not do, as clauses of a sentence. Throws AntichainError
-    where it is no module of which parameters can be read."""
+    """Returns what of a module's state Antichain would not do, as clauses of a sentence. Throws
+    AntichainError where it is no module of which parameters can be read."""
     if not isinstance(module, torch.nn.Module):
         said = f"the class {module.__name__}" if isinstance(module, type) else type(module).__name__
         raise AntichainError(f"the model is a torch.nn.Module, but {said} is given")
@@ -79,8 +81,9 @@ def what_is_not_done(module):
             if m.training != module.training
             and (isinstance(m, TWO_MODES) or not type(m).__module__.startswith("torch.nn."))
         ),
-        f"{{}} is in {mode[not module.training]} mode while the model is in {mode[module.training]} mode, but "
-        "all of it is trained (call train() of the model; --freeze, which keeps parts as they are, is to come)",
+        f"{{}} is in {mode[not module.training]} mode while the model is in {mode[module.training]} mode, "
+        "but all of it is trained (call train() of the model; --freeze, which keeps parts as they are, is to "
+        "come)",
     )
     refuse(
         (named(n, m) for n, m in modules.items() if getattr(m, "momentum", 0) is None),
@@ -134,5 +137,6 @@ def frozen(module, used):
         return []
     return [
         f"the parameter{'s' * (len(names) > 1)} {in_list(names)} {'have' if len(names) > 1 else 'has'} "
-        "requires_grad=False, but all parameters are trained (--freeze, which keeps them as they are, is to come)"
+        "requires_grad=False, but all parameters are trained (--freeze, which keeps them as they are, is to "
+        "come)"
     ]

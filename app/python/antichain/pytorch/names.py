@@ -56,8 +56,8 @@ def readable(name):
 
 
 def name_calls(calls, taken, problems=None):
-    """Sets the name of each call. Where two calls use the same parameter, it notes a sentence in `problems`, or
-    throws it."""
+    """Sets the name of each call. Where two calls use the same parameter, it notes a sentence in `problems`,
+    or throws it."""
     users = {}
     for call in calls:
         for parameter in parameters(call):

@@ -1,9 +1,9 @@
-"""Computes the numbers of check.safetensors: what PyTorch makes of one batch when it trains the user's own module
-with the user's own loss, in float64 and in training mode, with dropout and stochastic depth left out, and how far
-its float32 is from that. docs/bring-your-model.md lists them.
+"""Computes the numbers of check.safetensors: what PyTorch makes of one batch when it trains the user's own
+module with the user's own loss, in float64 and in training mode, with dropout and stochastic depth left out,
+and how far its float32 is from that. docs/bring-your-model.md lists them.
 
-What was read of the module is trained beside it. Where the two part, something of the module was not understood,
-and it is refused.
+What was read of the module is trained beside it. Where the two part, something of the module was not
+understood, and it is refused.
 """
 
 import dataclasses
@@ -19,8 +19,8 @@ from antichain.pytorch.normalise import flat
 
 RATE, STEPS = 1e-3, 5  # of stochastic gradient descent, without momentum and decay
 PASSES = 3  # in float32; only some of them show what a number next to the kink of a ReLU does to gradients
-# The module and what was read of it call the same kernels but for those in place, so they differ by roundings,
-# which some networks increase a million times.
+# The module and what was read of it call the same kernels but for those in place, so they differ by
+# roundings, which some networks increase a million times.
 SAME = {torch.float64: 1e-6, torch.float32: 0.1}
 # What is larger counts only if it is as many times what one rounding of the images makes.
 ROUNDINGS = 100
@@ -80,7 +80,8 @@ class Training:
             loss.backward()
             if first is None:
                 first = {
-                    name: torch.zeros_like(p) if p.grad is None else p.grad.clone() for name, p in trained.items()
+                    name: torch.zeros_like(p) if p.grad is None else p.grad.clone()
+                    for name, p in trained.items()
                 }
             optimiser.step()
         after = {name: t.detach().clone() for name, t in state.items()}
@@ -94,7 +95,9 @@ class Training:
             with WithoutRandomness():
                 return self.run(lambda x: flat(module(x)), state, steps, dtype, scale)
         except Exception as problem:
-            raise AntichainError(f"the model can't be trained{users_line(problem)}: {said(problem)}") from problem
+            raise AntichainError(
+                f"the model can't be trained{users_line(problem)}: {said(problem)}"
+            ) from problem
 
     def read(self, steps, dtype, look=lambda call, value: None):
         """Trains what was read of the module. `look` sees each call and its result in the first step."""
@@ -123,8 +126,9 @@ class Training:
         return self.run(forward, state, steps, dtype)
 
     def compare(self, steps, look=lambda call, value: None):
-        """Returns the floating-point type that the user's code computes in, float64 where it can, and what the
-        module's own training gives. Throws AntichainError where what was read of it gives something else."""
+        """Returns the floating-point type that the user's code computes in, float64 where it can, and what
+        the module's own training gives. Throws AntichainError where what was read of it gives something
+        else."""
         try:
             dtype, own = torch.float64, self.own(steps, torch.float64)
         except AntichainError:
@@ -143,9 +147,9 @@ class Training:
             again = again or self.own(steps, dtype, self.rounding(1, torch.finfo(dtype).eps))
             if not difference <= ROUNDINGS * difference_to(again):
                 raise AntichainError(
-                    f"training the model changes {what} otherwise than training what was read of the model: its "
-                    "forward may change tensors by itself, use hooks or inference_mode, run batch norm again in an "
-                    "activation checkpoint, compute in fewer bits, or have gradients of its own"
+                    f"training the model changes {what} otherwise than training what was read of the model: "
+                    "its forward may change tensors by itself, use hooks or inference_mode, run batch norm "
+                    "again in an activation checkpoint, compute in fewer bits, or have gradients of its own"
                 )
 
         for name, gradient in own.gradients.items():
@@ -167,15 +171,15 @@ class Training:
         return dtype, own
 
     def rounding(self, seed, size=2**-23):
-        """Returns factors for the images that change them by half a rounding at most, so that everything behind
-        them is rounded otherwise."""
+        """Returns factors for the images that change them by half a rounding at most, so that everything
+        behind them is rounded otherwise."""
         draws = torch.Generator().manual_seed(seed)
         return 1 + size * (torch.rand(self.images.shape, generator=draws, dtype=torch.float64) - 0.5)
 
 
 def record(training, nodes, used):
-    """Returns arrays by their names in the file. `nodes` are those of the graph, `used` the names of the parameters
-    and buffers that they have."""
+    """Returns arrays by their names in the file. `nodes` are those of the graph, `used` the names of the
+    parameters and buffers that they have."""
     shown = {id(node.call): node for node in nodes if node.call}
     images, labels = training.images, training.labels
     results = {
@@ -196,7 +200,9 @@ def record(training, nodes, used):
     for i in range(PASSES):
         rounded = dict(training.own(STEPS, torch.float32, training.rounding(i) if i else 1).arrays(used))
         for name, array in right.items():
-            error = abs(rounded[name] - array) if name == "losses" else numpy.linalg.norm(rounded[name] - array)
+            error = (
+                abs(rounded[name] - array) if name == "losses" else numpy.linalg.norm(rounded[name] - array)
+            )
             name = f"float32_error.{name}"
             results[name] = numpy.maximum(results.get(name, 0), error)
     return results

@@ -1,5 +1,5 @@
-"""One sentence about everything of a model that is not supported, so that a user learns it at once. Equal things
-are counted; what together makes attention is called so."""
+"""One sentence about everything of a model that is not supported, so that a user learns it at once. Equal
+things are counted; what together makes attention is called so."""
 
 import collections
 import re
@@ -19,8 +19,8 @@ def _of_computed(call):
 
 
 def attending(calls):
-    """Returns the paths of modules that compute attention: softmax between products of computed matrices, or one
-    function for all of it."""
+    """Returns the paths of modules that compute attention: softmax between products of computed matrices, or
+    one function for all of it."""
     keys = collections.defaultdict(set)
     for call in calls:
         keys[call.where.module].add("product" if _of_computed(call) else call.key)
@@ -56,6 +56,9 @@ def refuse(clauses, problems=(), calls=(), operators=()):
         if len(unsupported) > MOST:
             shown.append(f"{len(unsupported) - MOST} things more")
         verb = "is" if len(shown) == 1 and " more" not in shown[0][-12:] else "are"
-        clauses = [*clauses, f"{'; '.join(shown)} {verb} not supported; the operators are {', '.join(operators)}"]
+        clauses = [
+            *clauses,
+            f"{'; '.join(shown)} {verb} not supported; the operators are {', '.join(operators)}",
+        ]
     if clauses:
         raise AntichainError("; ".join(clauses))

@@ -167,8 +167,8 @@ class Translation:
         return image, restored
 
     def uses(self, **tensors):
-        """Notes that the call's node has these parameters or buffers, by the names that operators give them. One
-        without a name ("_") has the node's."""
+        """Notes that the call's node has these parameters or buffers, by the names that operators give them.
+        One without a name ("_") has the node's."""
         for own, t in tensors.items():
             if t is None:
                 continue
