@@ -140,8 +140,8 @@ class GraphFile::Reading {
     }
   }
 
-  // Reads names of weights that differ from those of the nodes, and tensors that no node has. A whole number is
-  // a count, as that of batches.
+  // Reads names of weights that differ from those of the nodes, and tensors that no node has. A whole
+  // number is a count, as that of batches.
   void read_state() {
     auto state = std::make_shared<StateDict>();
     state->keeper = into_.nodes_.back().name;

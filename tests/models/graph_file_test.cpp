@@ -228,7 +228,8 @@ std::string with_state(const std::string& entries) {
 
 TEST(GraphFile, FilesOfWeightsMayHaveOtherNamesAndMoreTensors) {
   const std::string text = with_state(
-      R"({"name": "a b/c.weight", "is": "conv1.weight"}, {"name": "spare", "shape": [5, 2], "dtype": "float32"},
+      R"({"name": "a b/c.weight", "is": "conv1.weight"},
+         {"name": "spare", "shape": [5, 2], "dtype": "float32"},
          {"name": "steps", "shape": [], "dtype": "int64"})");
   const Graph graph = GraphFile(text, "small").graph({.microbatch = 2});
   const GraphFile read = again(graph);
