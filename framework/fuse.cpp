@@ -15,7 +15,10 @@ struct Chain {
 class Fuser {
  public:
   Fuser(const Graph& from, const Backend& backend)
-      : from_(from), backend_(backend), to_(from.model()), taken_(size_t(from.size())) {}
+      : from_(from),
+        backend_(backend),
+        to_(from.model(), Precision::float32, from.state()),
+        taken_(size_t(from.size())) {}
 
   Graph run() && {
     std::vector<Chain> chain_ending_at(size_t(from_.size()));

@@ -56,6 +56,8 @@ NodeId Graph::add(std::string name, std::shared_ptr<const Op> op, std::vector<No
   } catch (const Error& error) {
     throw Error(fmt::format("model '{}', node '{}': {}", model_, node.name, error.what()), "", error.code());
   }
+  if (state_ && node.name == state_->keeper)
+    node.signature.buffers.insert(node.signature.buffers.end(), state_->kept.begin(), state_->kept.end());
   const NodeId id = size();
   bool gradient = !node.signature.params.empty();
   for (NodeId input : node.inputs) {
@@ -68,6 +70,13 @@ NodeId Graph::add(std::string name, std::shared_ptr<const Op> op, std::vector<No
   for (const std::string& name : node.absorbed) ids_.try_emplace(name, id);
   nodes_.push_back(std::move(node));
   return id;
+}
+
+std::string Graph::file_name(const Node& node, const ParamSpec& param) const {
+  std::string full = full_name(node, param);
+  if (!state_) return full;
+  const auto found = state_->names.find(full);
+  return found == state_->names.end() ? full : found->second;
 }
 
 int Graph::microbatch() const {

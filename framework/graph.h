@@ -38,12 +38,20 @@ struct Node {
 // Returns the full name of a parameter or buffer of the node: "layer1.0.conv1.weight". One without a name has
 // the node's: "features.1.0.layer_scale".
 std::string full_name(const Node&, const ParamSpec&);
+// A StateDict says what files of weights have otherwise than the nodes: those of a module from which a
+// graph.json was written. The network's state holds what is kept, as buffers of the node `keeper`.
+struct StateDict {
+  std::map<std::string, std::string, std::less<>> names;  // by full names, where they differ
+  std::vector<ParamSpec> kept;                            // with which nothing computes
+  std::string keeper;
+};
 int64_t param_bytes(const Node&);  // of one copy of its weights; the layout's padding takes memory too
 
 class Graph {
  public:
-  explicit Graph(std::string model = {}, Precision precision = Precision::float32)
-      : model_(std::move(model)), precision_(precision) {}
+  explicit Graph(std::string model = {}, Precision precision = Precision::float32,
+                 std::shared_ptr<const StateDict> state = nullptr)
+      : model_(std::move(model)), precision_(precision), state_(std::move(state)) {}
 
   // Appends a node and infers its signature. Throws Error when the name is taken, an input is not an earlier
   // node, or the shapes do not fit.
@@ -52,7 +60,10 @@ class Graph {
              std::vector<std::string> absorbed = {});
 
   const std::string& model() const { return model_; }
-  Precision precision() const { return precision_; }  // that it was lowered to
+  Precision precision() const { return precision_; }                        // that it was lowered to
+  const std::shared_ptr<const StateDict>& state() const { return state_; }  // nullptr: all are the nodes'
+  // Returns the name that files of weights have for a parameter or buffer of a node.
+  std::string file_name(const Node&, const ParamSpec&) const;
   int size() const { return int(nodes_.size()); }
   const Node& operator[](NodeId id) const { return nodes_[id]; }
   auto begin() const { return nodes_.begin(); }
@@ -77,6 +88,7 @@ class Graph {
   std::vector<std::vector<NodeId>> consumers_;
   std::vector<bool> needs_gradient_;
   std::map<std::string, NodeId, std::less<>> ids_;  // by own and absorbed names
+  std::shared_ptr<const StateDict> state_;
 };
 
 // Returns the graph with operators fused where the backend can (framework/fuse.h), the backend's layouts

@@ -19,7 +19,7 @@ namespace {
 class Lowerer {
  public:
   Lowerer(const Graph& from, const Backend& backend, Precision precision)
-      : from_(from), backend_(backend), precision_(precision), to_(from.model(), precision) {}
+      : from_(from), backend_(backend), precision_(precision), to_(from.model(), precision, from.state()) {}
 
   Graph run() && {
     for (const Node& node : from_) new_id_.push_back(add(node));

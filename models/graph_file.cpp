@@ -79,6 +79,7 @@ class GraphFile::Reading {
     if (top_.has("made_by")) into_.made_by_ = top_.at("made_by").string();
     read_inputs();
     read_nodes();
+    if (top_.has("state_dict")) read_state();
     top_.done();
   }
 
@@ -139,6 +140,42 @@ class GraphFile::Reading {
       enter(node.name, from);
       into_.nodes_.push_back(std::move(node));
     }
+  }
+
+  // Reads names of weights that differ from those of the nodes, and tensors that no node has. A whole
+  // number is a count, as that of batches.
+  void read_state() {
+    auto state = std::make_shared<StateDict>();
+    state->keeper = into_.nodes_.back().name;
+    size_t place = 0;
+    for (const Json& value : array("state_dict", most_graph_nodes)) {
+      JsonReader from(value, into_.origin_, fmt::format("state_dict[{}]", place++));
+      std::string own;
+      if (from.has("is")) {
+        own = from.at("is").string();
+      } else {
+        ParamSpec spec{
+            .name = fmt::format("kept{}", state->kept.size()), .shape = {}, .init = Initialiser::constant(0)};
+        const std::vector<JsonReader> extents = from.at("shape").elements();
+        if (extents.size() > size_t(Shape::max_rank))
+          from.at("shape").fail(fmt::format("{} axes are the most", int(Shape::max_rank)));
+        std::vector<int64_t> shape;
+        for (const JsonReader& extent : extents) shape.push_back(extent.integer(0, most_elements_of_sample));
+        const std::string dtype = from.at("dtype").string();
+        if (dtype != "float32" && (dtype != "int64" || !shape.empty()))
+          from.at("dtype").fail("float32 is expected here, or int64 for one whole number");
+        if (dtype == "int64") spec.dtype = DType::i32, shape = {1};
+        spec.shape = Shape(shape);
+        if (std::ranges::find(shape, 0) == shape.end()) spec.shape.elements();
+        own = fmt::format("{}.{}", state->keeper, spec.name);
+        state->kept.push_back(std::move(spec));
+      }
+      const std::string name = from.at("name").string();
+      from.done();
+      if (!state->names.try_emplace(own, name).second)
+        from.fail(fmt::format("'{}' has another name, too", own));
+    }
+    into_.state_ = std::move(state);
   }
 
   std::shared_ptr<const Op> read_op(const std::string& type, const std::string& node, JsonReader& from) {
@@ -240,15 +277,19 @@ double largest_share(const auto& nodes) {
 void GraphFile::check_shapes() {
   const Graph graph = build({.microbatch = checked_microbatch});
   std::set<std::string> params;
+  size_t renamed = 0;
   for (const Node& node : graph) {
     const auto enter = [&](const ParamSpec& spec) {
-      const std::string name = antichain::full_name(node, spec);
+      const std::string name = graph.file_name(node, spec);
+      renamed += name != antichain::full_name(node, spec);
       if (!params.insert(name).second)
         throw Error(fmt::format("{}: two nodes have a parameter '{}'", origin_, name), "rename one of them");
     };
     std::ranges::for_each(node.signature.params, enter);
     std::ranges::for_each(node.signature.buffers, enter);
   }
+  if (state_ && renamed != state_->names.size())
+    throw Error(fmt::format("{}: state_dict renames what no node has", origin_), "leave it out");
   classes_ = graph.shape(graph[graph.size() - 1].inputs[0])[1];
   if (classes_ < 2)
     throw Error(fmt::format("{}: the network has one class", origin_), "a loss takes two at least");
@@ -256,7 +297,10 @@ void GraphFile::check_shapes() {
             .dropout = largest_share<Dropout>(nodes_),
             .stochastic_depth = largest_share<StochasticDepth>(nodes_)};
   for (const Input& input : inputs_)
-    if (!input.labels && input.shape.size() == 3) usual_.image = int(input.shape[1]);
+    if (!input.labels && input.shape.size() == 3) {
+      usual_.image = int(input.shape[1]);
+      if (input.shape[0] == 1) usual_.channels = 1;
+    }
 }
 
 std::shared_ptr<const Op> GraphFile::op_of(const FileNode& node, const ModelOptions& o) const {
@@ -277,7 +321,7 @@ std::shared_ptr<const Op> GraphFile::op_of(const FileNode& node, const ModelOpti
 }
 
 Graph GraphFile::build(const ModelOptions& o) const {
-  Graph graph(model_);
+  Graph graph(model_, Precision::float32, state_);
   for (const Input& input : inputs_) {
     std::vector<int64_t> shape = {o.microbatch};
     DType dtype = input.dtype;
@@ -317,8 +361,8 @@ void GraphFile::check_form(const ModelOptions& o) const {
     refuse(fmt::format("a network for {} classes", o.classes), fmt::format("has {}", classes_));
   for (const Input& input : inputs_) {
     if (input.labels || o.image == 0) continue;
-    if (input.shape != std::vector<int64_t>{3, o.image, o.image})
-      refuse(fmt::format("a network for images of 3 x {0} x {0}", o.image),
+    if (input.shape != std::vector<int64_t>{usual_.channels, o.image, o.image})
+      refuse(fmt::format("a network for images of {0} x {1} x {1}", usual_.channels, o.image),
              fmt::format("takes '{}' of {}", input.name, fmt::join(input.shape, " x ")));
   }
   if (o.dropout && *o.dropout > 0 && usual_.dropout == 0) refuse("dropout", "has none");
@@ -371,6 +415,29 @@ GraphFile read_graph_file(const std::string& path) {
   return {read_bounded(file, most_graph_bytes), file};
 }
 
+namespace {
+
+std::vector<std::string> state_lines(const StateDict* state) {
+  using Json = nlohmann::ordered_json;
+  std::vector<std::string> lines;
+  if (!state) return lines;
+  std::set<std::string> kept;
+  for (const ParamSpec& spec : state->kept) {
+    const std::string& own = *kept.insert(fmt::format("{}.{}", state->keeper, spec.name)).first;
+    const bool count = spec.dtype == DType::i32;
+    std::vector<int64_t> shape;
+    if (!count) shape.assign(spec.shape.begin(), spec.shape.end());
+    const Json json = {
+        {"name", state->names.at(own)}, {"shape", shape}, {"dtype", count ? "int64" : "float32"}};
+    lines.push_back(json.dump());
+  }
+  for (const auto& [own, name] : state->names)
+    if (!kept.contains(own)) lines.push_back(Json{{"name", name}, {"is", own}}.dump());
+  return lines;
+}
+
+}  // namespace
+
 std::string to_graph_json(const Graph& graph, const std::string& made_by) {
   using Json = nlohmann::ordered_json;
   std::vector<std::string> inputs, nodes;
@@ -390,11 +457,13 @@ std::string to_graph_json(const Graph& graph, const std::string& made_by) {
     if (Json options = options_of(*node.op); !options.empty()) json["options"] = std::move(options);
     nodes.push_back(json.dump());
   }
+  const std::vector<std::string> state = state_lines(graph.state().get());
   return fmt::format(
       "{{\"format\": \"{}\", \"version\": {}, \"model\": {}, \"made_by\": {},\n\"inputs\": [\n  {}\n],\n"
-      "\"nodes\": [\n  {}\n]}}\n",
+      "\"nodes\": [\n  {}\n]{}}}\n",
       format_text, format_version, Json(graph.model()).dump(), Json(made_by).dump(),
-      fmt::join(inputs, ",\n  "), fmt::join(nodes, ",\n  "));
+      fmt::join(inputs, ",\n  "), fmt::join(nodes, ",\n  "),
+      state.empty() ? "" : fmt::format(",\n\"state_dict\": [\n  {}\n]", fmt::join(state, ",\n  ")));
 }
 
 }  // namespace antichain

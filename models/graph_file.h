@@ -31,8 +31,8 @@ class GraphFile {
   const std::string& model() const { return model_; }
   const std::string& made_by() const { return made_by_; }  // "" where the file does not say
   int64_t classes() const { return classes_; }             // K, of the last loss
-  // Returns what the network has where its options leave it open: the side of its images, and the largest
-  // shares that dropout and stochastic depth drop.
+  // Returns what the network has where its options leave it open: side and channels of its images, and the
+  // largest shares that dropout and stochastic depth drop.
   UsualOptions usual() const { return usual_; }
 
   // Returns " (what the file says of where the node comes from)", or "".
@@ -68,6 +68,7 @@ class GraphFile {
   std::string origin_, model_, made_by_;
   std::vector<Input> inputs_;
   std::vector<FileNode> nodes_;
+  std::shared_ptr<StateDict> state_;  // nullptr where the file says nothing of it
   int64_t classes_ = 0;
   UsualOptions usual_;
 };

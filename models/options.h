@@ -29,6 +29,7 @@ struct ModelOptions {
 struct UsualOptions {
   int image = 224;  // H = W of the ImageNet form, in pixels
   double dropout = 0.5, stochastic_depth = 0;
+  int channels = 3;  // of the images; 1: grey
 };
 
 // Returns the options with the usual value in the place of every 0 and of everything that is empty. Each

@@ -1,6 +1,6 @@
 // antichain check compares the network of a graph.json with what its own framework recorded in float64. It
-// compares every node's output, the loss, every gradient, and the losses of three steps.
-// docs/bring-your-model.md has the file's tensors.
+// compares every node's output, the loss, every gradient, the losses of five steps, and all weights and
+// buffers after them. docs/bring-your-model.md has the file's tensors.
 //
 // The limits are relative to the norms of what was recorded:
 //
@@ -13,6 +13,8 @@
 //                      An error is relative to the gradient's own norm plus a hundredth of the norm of all
 //                      gradients together, because some gradients are 0 but for rounding (that of a bias in
 //                      front of batch norm).
+//   weights    1e-2    As gradients, whose sum they are: an error is relative to how far a tensor moved, plus
+//                      a hundredth of how far all parameters did. Each step may round it by 2^-24 of itself.
 //
 // Some networks increase rounding errors without bound. Batch norm over two numbers that are nearly equal is
 // such a case, as small images and two samples give it. Two further limits allow for that, and the largest
@@ -62,7 +64,8 @@
 namespace antichain {
 namespace {
 
-constexpr double most_output_error = 1e-3, most_gradient_error = 1e-2, most_loss_error = 1e-3;
+constexpr double most_output_error = 1e-3, most_gradient_error = 1e-2, most_loss_error = 1e-3,
+                 most_weight_error = 1e-2;
 constexpr double times_moved = 20, most_allowed = 0.5;
 constexpr float recorded_rate = 1e-3f;
 
@@ -126,7 +129,7 @@ double norm(const std::vector<double>& x) {
   return std::sqrt(sum);
 }
 
-double distance(const std::vector<float>& a, const auto& b) {
+double distance(const auto& a, const auto& b) {
   double sum = 0;
   for (size_t i = 0; i < a.size(); ++i) {
     const double difference = double(a[i]) - double(b[i]);
@@ -150,6 +153,7 @@ struct Measured {
   std::map<std::string, std::vector<float>> outputs;  // of the first step, by value_name
   Weights gradients;                                  // of the first step
   std::vector<double> losses;                         // of every step
+  Weights after;                                      // parameters and buffers after the last one
 };
 
 Measured run_steps(WholeNetwork& network, const Recording& recording, const Weights& given,
@@ -172,11 +176,12 @@ Measured run_steps(WholeNetwork& network, const Recording& recording, const Weig
     if (step == 0) all.gradients = gradients_of(network.stage());
     network.set_look({});
   }
+  all.after = weights_of(network.stage());
   return all;
 }
 
 struct RecordedErrors {
-  std::vector<Compared> outputs, gradients, losses;
+  std::vector<Compared> outputs, gradients, losses, weights;
 };
 
 std::vector<Compared> compare_outputs(const Recording& recording, const Graph& model, const Measured& ours,
@@ -233,17 +238,50 @@ std::vector<Compared> compare_gradients(const Recording& recording, const Measur
   return all;
 }
 
+std::vector<double> doubles(const NamedTensor& t) {
+  return std::visit([](const auto& values) { return std::vector<double>(values.begin(), values.end()); },
+                    t.values);
+}
+
+// Old recordings have no weights after the steps.
+std::vector<Compared> compare_weights(const Recording& recording, const Weights& before, const Measured& ours,
+                                      const Measured& rounded, const std::vector<Compared>& losses) {
+  std::vector<Compared> all;
+  const double rounded_by_steps = double(losses.size()) * 0x1p-24 / most_weight_error;
+  const auto moved = [&](const NamedTensor& t) {
+    return distance(recording.at("after." + t.name).values, doubles(*before.find(t.name)));
+  };
+  double whole = 0;
+  for (const NamedTensor& t : ours.gradients)
+    if (recording.find("after." + t.name)) whole = std::hypot(whole, moved(t));
+  const bool steady_steps = std::ranges::all_of(losses, &Compared::comparable);
+  for (const NamedTensor& t : ours.after) {
+    const NamedNumbers* right = recording.find("after." + t.name);
+    if (!right) continue;
+    const bool parameter = ours.gradients.find(t.name) != nullptr;
+    const double length = moved(t) + (parameter ? whole / 100 : 0) + rounded_by_steps * norm(right->values);
+    const auto share = [&](double distance) { return distance == 0 ? 0 : distance / length; };
+    all.push_back({parameter ? "after the steps, the parameter" : "after the steps, the buffer", t.name,
+                   share(distance(doubles(t), right->values)),
+                   share(distance(doubles(t), doubles(*rounded.after.find(t.name)))), most_weight_error,
+                   share(recording.error_of_float32(right->name)), steady_steps});
+  }
+  return all;
+}
+
 RecordedErrors compare_with(const Recording& recording, const Graph& model, const std::string& weights_file,
                             Rank& rank) {
   const auto plain_sgd =
       std::make_shared<Sgd>(SgdOptions{.momentum = 0, .weight_decay = 0, .nesterov = false});
   WholeNetwork network(model, Precision::float32, weights_file, 1, Mode::train, rank, plain_sgd);
-  const Weights weights = read_weights(weights_file, file_bytes(model));
+  const Weights file = read_weights(weights_file, file_bytes(model));
+  const Weights weights = complete(model, fit(model, file, Fit::whole, weights_file), 0, weights_file);
   const Measured rounded = run_steps(network, recording, weights, {.on = true});
   const Measured ours = run_steps(network, recording, weights, {});
   RecordedErrors all{.outputs = compare_outputs(recording, model, ours, rounded),
                      .gradients = compare_gradients(recording, ours, rounded)};
   all.losses = compare_losses(recording, ours, rounded, all.gradients);
+  all.weights = compare_weights(recording, weights, ours, rounded, all.losses);
   return all;
 }
 
@@ -273,6 +311,7 @@ void report(const RecordedErrors& all, const GraphFile& file, int samples,
                fmt::format("{:.0e}", worst->most()), worst->name + file.where(worst->name)});
   };
   add("outputs", all.outputs), add("losses", all.losses), add("gradients", all.gradients);
+  add("weights", all.weights);
   fmt::print("{}", table.str());
   if (!beyond.empty())
     fmt::print(

@@ -28,6 +28,7 @@
 #include "framework/error.h"
 #include "framework/files/checkpoint_weights.h"
 #include "framework/json.h"
+#include "models/model.h"
 #include "pipeline/train/loader_source.h"
 #include "pipeline/transport/agree.h"
 
@@ -214,6 +215,7 @@ void add_evaluate(CLI::App& app) {
     check(options->data);
     if (!options->logits_file.empty()) format_of(options->format, options->logits_file);
     options->settings = settings_of(command);
+    if (options->model_given) options->data.channels = usual_options_of(options->network.model).channels;
     SharedData shared;
     run_job(options->machine, [&](Rank& rank) { run(*options, rank, shared); });
   });

@@ -39,7 +39,7 @@ Weights weights_to_export(const Graph& graph, const ExportOptions& options) {
   const Weights given = read_weights(file, file_bytes(graph));
   const Fitted fitted = fit(graph, given, options.init.fit(), file);
   print_skipped(fitted.skipped);
-  return complete(graph, given, fitted, options.seed, file);
+  return complete(graph, fitted, options.seed, file);
 }
 
 bool wants_folder(const ExportOptions& options) {

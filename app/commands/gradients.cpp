@@ -1,7 +1,7 @@
 // antichain gradients writes loss, logits and every gradient of one batch, for comparisons with other
 // implementations.
 //
-// The batch is a file of two tensors: images (float32, N x 3 x H x H, already normalised) and labels (int64,
+// The batch is a file of two tensors: images (float32, N x C x H x H, already normalised) and labels (int64,
 // N). Dropout is off, batch norm uses the statistics of the batch, and the loss is the mean over its samples.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -20,6 +20,7 @@
 #include "framework/error.h"
 #include "framework/files/finite_weights.h"
 #include "framework/json.h"
+#include "models/model.h"
 #include "pipeline/train/weights_io.h"
 
 namespace antichain {
@@ -36,10 +37,10 @@ struct GradientsOptions {
 // A GivenBatch hands out a file's images and labels by micro-batches.
 class GivenBatch : public BatchSource {
  public:
-  explicit GivenBatch(const std::string& file) : file_(file), weights_(read_weights(file)) {
+  GivenBatch(const std::string& file, int channels) : file_(file), weights_(read_weights(file)) {
     const NamedTensor& x = tensor("images", true);
-    if (x.shape.size() != 4 || x.shape[1] != 3 || x.shape[2] != x.shape[3] || x.elements() == 0)
-      refuse(x, "N x 3 x H x H");
+    if (x.shape.size() != 4 || x.shape[1] != channels || x.shape[2] != x.shape[3] || x.elements() == 0)
+      refuse(x, fmt::format("N x {} x H x H", channels));
     if (samples() > 1'000'000 || side() > 100'000) refuse(x, "smaller");
     if (const std::string bad = describe_bad_number(x); !bad.empty())
       throw Error(fmt::format("{}: {}", file, bad), "give finite images", ExitCode::not_a_number);
@@ -99,7 +100,7 @@ nlohmann::ordered_json summary(const NamedTensor& gradient) {
 }
 
 void run(const GradientsOptions& options, Rank& rank) {
-  GivenBatch batch(options.images_file);
+  GivenBatch batch(options.images_file, usual_options_of(options.network.model).channels);
   if (batch.samples() % options.microbatches != 0)
     throw Error(fmt::format("a batch of {} can't be cut into {} micro-batches of equal size", batch.samples(),
                             options.microbatches),
@@ -151,7 +152,7 @@ void add_gradients(CLI::App& app) {
       ->group("Weights");
   command
       .add_option("--images", options->images_file,
-                  "HDF5 or safetensors with images (float32, N x 3 x H x H) and labels (int64, N)")
+                  "HDF5 or safetensors with images (float32, N x C x H x H) and labels (int64, N)")
       ->type_name("FILE")
       ->required()
       ->group("Data");

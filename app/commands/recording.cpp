@@ -10,6 +10,7 @@
 
 #include "framework/bounded_file.h"
 #include "framework/error.h"
+#include "framework/files/state_dict.h"
 
 namespace antichain {
 namespace {
@@ -74,11 +75,17 @@ void Recording::check_tensors(const Graph& model) const {
     known.insert(name);
     if (input || find(name)) check_shape(name, node.signature.y.shape);
     for (const ParamSpec& param : node.signature.params) {
-      const std::string gradient = "gradient." + full_name(node, param);
+      const std::string gradient = "gradient." + model.file_name(node, param);
       known.insert({gradient, float32_error(gradient)});
       check_shape(gradient, param.shape);
       if (find(float32_error(gradient))) check_shape(float32_error(gradient), {});
     }
+  }
+  for (const StateEntry& entry : state_entries(model)) {
+    const std::string after = "after." + entry.file_name;
+    known.insert({after, float32_error(after)});
+    if (find(after)) check_shape(after, entry.spec->dtype == DType::i32 ? Shape() : entry.spec->shape);
+    if (find(float32_error(after))) check_shape(float32_error(after), {});
   }
   for (const auto& [name, unused] : tensors_)
     if (!known.contains(name))

@@ -39,6 +39,7 @@
 #include "framework/json.h"
 #include "framework/printed.h"
 #include "framework/say.h"
+#include "models/model.h"
 #include "pipeline/host/computing_beats.h"
 #include "pipeline/host/launch.h"
 #include "pipeline/host/stop_signals.h"
@@ -263,6 +264,7 @@ void run(TrainCommandOptions& options, CLI::App& command) {
   if (options.machine.local == 0 && !launched_in_parallel()) check_launch(mpi_library(), 1);
   const StopRequests signals(StopRequests::Life::process);
   SharedData shared;
+  options.data.channels = usual_options_of(options.network.model).channels;
   fit_network(options.network, options.data, shared);
   note_settings(options, command);
   run_job(options.machine, [&](Rank& rank) { train_rank(options, rank, shared); });

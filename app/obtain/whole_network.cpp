@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "app/job/preflight.h"
+#include "app/obtain/init_weights.h"
 #include "framework/error.h"
 #include "pipeline/run/finite.h"
 #include "pipeline/schedule/policy.h"
@@ -46,7 +47,9 @@ WholeNetwork::WholeNetwork(const Graph& model, Precision precision, const std::s
       seat_(seat_of(plan_, rank.job.rank(), microbatches)),
       model_(graph_, plan_.stages[0].nodes, rank.context, 0, optimiser),
       runner_(model_, profile_, plan_, schedule_, mode, rank.job) {
-  load_weights(model_, broadcast_weights(weights_file, graph_, rank.job), Fit::whole, weights_file);
+  const std::vector<std::string> said =
+      load_weights(model_, broadcast_weights(weights_file, graph_, rank.job), Fit::whole, weights_file);
+  if (rank.prints()) print_skipped(said);
 }
 
 Plan WholeNetwork::one_stage(int replicas) const {

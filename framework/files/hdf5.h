@@ -1,5 +1,6 @@
 // Reads and writes weights as HDF5 (The HDF Group, "HDF5 File Format Specification", version 3): one dataset
-// per tensor, by name, in the root group. h5py reads them as h5py.File("weights.h5")["conv1.weight"][:].
+// per tensor, by name, in the root group, or by path where the name has slashes. h5py reads
+// them as h5py.File("weights.h5")["conv1.weight"][:].
 //
 // The files we write are made in memory. They have checksums over structure and data, and no dates, so that
 // equal weights give equal bytes.

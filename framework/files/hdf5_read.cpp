@@ -16,8 +16,19 @@ namespace antichain {
 using namespace hdf5;
 namespace {
 
-std::vector<std::string> link_names(hid_t file, const std::string& origin) {
-  const Object root(H5Oopen(file, "/", H5P_DEFAULT));
+// Links are none: they may lead anywhere.
+bool is_group(hid_t file, const std::string& name) {
+  H5L_info_t link;
+  if (H5Lget_info(file, name.c_str(), &link, H5P_DEFAULT) < 0 || link.type != H5L_TYPE_HARD) return false;
+  const Object object(H5Oopen(file, name.c_str(), H5P_DEFAULT));
+  return object >= 0 && H5Iget_type(object) == H5I_GROUP;
+}
+
+constexpr int64_t most_depth = 16, most_names = 200'000;
+
+// Lists a group. A group in it is listed in its place; an empty one, or one that leads back to itself, stays.
+std::vector<std::string> link_names(hid_t file, const std::string& origin, const std::string& path = "/") {
+  const Object root(H5Oopen(file, path.c_str(), H5P_DEFAULT));
   if (root < 0) fail(origin, "HDF5 can't list the file");
   const Properties creation(H5Gget_create_plist(root));
   unsigned order = 0;
@@ -32,7 +43,13 @@ std::vector<std::string> link_names(hid_t file, const std::string& origin) {
         H5Lget_name_by_idx(root, ".", index, H5_ITER_INC, i, name.data(), name.size(), H5P_DEFAULT);
     if (length < 0) fail(origin, "HDF5 can't list the file");
     if (size_t(length) >= name.size()) fail(origin, fmt::format("a name of {} letters", length));
-    names.emplace_back(name.data(), size_t(length));
+    const std::string full = path.substr(1) + std::string(name.data(), size_t(length));
+    std::vector<std::string> inner;
+    if (is_group(file, full) && std::ranges::count(full, '/') < most_depth)
+      inner = link_names(file, origin, "/" + full + "/");
+    if (inner.empty()) inner.push_back(full);
+    names.insert(names.end(), inner.begin(), inner.end());
+    if (std::ssize(names) > most_names) fail(origin, fmt::format("more than {} names", most_names));
   }
   return names;
 }

@@ -25,6 +25,7 @@ void write_tensor(hid_t file, const NamedTensor& tensor) {
   const Properties creation(H5Pcreate(H5P_DATASET_CREATE)), links(H5Pcreate(H5P_LINK_CREATE));
   H5Pset_obj_track_times(creation, 0);
   H5Pset_char_encoding(links, H5T_CSET_UTF8);
+  H5Pset_create_intermediate_group(links, 1);        // a name with slashes is a path
   if (scalar) H5Pset_layout(creation, H5D_COMPACT);  // within the structure, so under its checksum
   if (!scalar && tensor.elements() > 0 && tensor.bytes() < int64_t(UINT32_MAX)) {  // HDF5's limit of a chunk
     H5Pset_chunk(creation, int(extents.size()), extents.data());

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "framework/error.h"
@@ -43,7 +45,8 @@ std::vector<StateEntry> state_entries(const Graph& graph) {
     for (const bool buffer : {false, true}) {
       const auto& specs = buffer ? signature.buffers : signature.params;
       for (size_t i = 0; i < specs.size(); ++i)
-        entries.push_back({id, int(i), buffer, &specs[i], full_name(graph[id], specs[i])});
+        entries.push_back({id, int(i), buffer, &specs[i], full_name(graph[id], specs[i]),
+                           graph.file_name(graph[id], specs[i])});
     }
   }
   return entries;
@@ -84,45 +87,100 @@ int64_t file_bytes(const Graph& graph) {
 
 Weights initial_weights(const Graph& graph, uint64_t seed) {
   Weights weights;
-  for (const StateEntry& entry : state_entries(graph)) weights.add(to_named(entry.name, drawn(entry, seed)));
+  for (const StateEntry& entry : state_entries(graph))
+    weights.add(to_named(entry.file_name, drawn(entry, seed)));
   return weights;
 }
 
+namespace {
+
+// Returns what all names of a file begin with that data parallelism and compilers put before them.
+std::string prefix_of(const Weights& weights) {
+  std::string prefix;
+  const auto all_begin = [&](const std::string& with) {
+    return std::ranges::all_of(weights, [&](const NamedTensor& t) { return t.name.starts_with(with); });
+  };
+  for (bool longer = weights.size() > 0; longer;) {
+    longer = false;
+    for (const char* part : {"module.", "_orig_mod."})
+      if (all_begin(prefix + part)) prefix += part, longer = true;
+  }
+  return prefix;
+}
+
+// Finds the tensors of a file by the names that entries have.
+class ByEntry {
+ public:
+  ByEntry(const std::vector<StateEntry>& entries, const Weights& weights) : weights_(weights) {
+    const bool as_named = std::ranges::any_of(entries, [&](const StateEntry& e) { return find(e); });
+    if (!as_named) prefix_ = prefix_of(weights);
+  }
+  const NamedTensor* find(const StateEntry& entry) const {
+    const NamedTensor* found = weights_.find(prefix_ + entry.file_name);
+    return found ? found : weights_.find(prefix_ + entry.name);
+  }
+
+ private:
+  const Weights& weights_;
+  std::string prefix_;
+};
+
+bool counts_batches(const StateEntry& entry) {
+  return entry.buffer && entry.spec->dtype == DType::i32 && entry.spec->name == "num_batches_tracked";
+}
+
+}  // namespace
+
 Fitted fit(const Graph& graph, const Weights& weights, Fit how, const std::string& origin) {
   Fitted fitted;
-  std::set<std::string, std::less<>> known;
-  for (const StateEntry& entry : state_entries(graph)) {
-    known.insert(entry.name);
-    const NamedTensor* tensor = weights.find(entry.name);
+  std::set<const NamedTensor*> known;
+  const std::vector<StateEntry> entries = state_entries(graph);
+  const ByEntry file(entries, weights);
+  std::vector<std::string> counts;
+  for (const StateEntry& entry : entries) {
+    const NamedTensor* tensor = file.find(entry);
+    if (!tensor && counts_batches(entry)) {
+      counts.push_back(entry.file_name);
+      continue;
+    }
+    known.insert(tensor);
     const std::string why =
-        tensor ? objection(*entry.spec, *tensor) : fmt::format("'{}' is not in the file", entry.name);
+        tensor ? objection(*entry.spec, *tensor) : fmt::format("'{}' is not in the file", entry.file_name);
     if (why.empty())
-      fitted.entries.push_back(entry);
+      fitted.entries.push_back(entry), fitted.tensors.push_back(tensor);
     else
       fitted.skipped.push_back(why);
   }
   for (const NamedTensor& tensor : weights)
-    if (!known.contains(tensor.name))
+    if (!known.contains(&tensor))
       fitted.skipped.push_back(fmt::format("'{}' is not in the network", tensor.name));
 
-  if (fitted.skipped.empty() || (how == Fit::partial && !fitted.entries.empty())) return fitted;
+  const bool fits = fitted.skipped.empty() || (how == Fit::partial && !fitted.entries.empty());
+  if (fits && !counts.empty())
+    fitted.skipped.push_back(
+        counts.size() == 1
+            ? fmt::format("'{}' is not in the file, and counts from 0", counts[0])
+            : fmt::format("'{}' and {} more counts of batches are not in the file, and begin at 0", counts[0],
+                          counts.size() - 1));
+  if (fits) return fitted;
   const size_t others = fitted.skipped.size() - 1;
   throw Error(fmt::format("{} does not fit {}: {}{}", origin, graph.model(), fitted.skipped[0],
                           others == 0 ? "" : fmt::format(", and {} more", others)),
-              how == Fit::partial ? "no tensor fits; is it a file of another network?"
-                                  : "choose the model, form and classes it was made for; to start from what "
-                                    "fits there is --init-partial");
+              how == Fit::partial
+                  ? "no tensor fits; is it a file of another network?"
+                  : "choose the model, form and classes it was made for; train and export can "
+                    "start from what fits, by --init-partial");
 }
 
-Weights complete(const Graph& graph, const Weights& weights, const Fitted& fitted, uint64_t seed,
-                 const std::string& origin) {
-  std::set<std::string> given;
-  for (const StateEntry& entry : fitted.entries) given.insert(entry.name);
+Weights complete(const Graph& graph, const Fitted& fitted, uint64_t seed, const std::string& origin) {
+  std::map<std::string, const NamedTensor*> given;
+  for (size_t i = 0; i < fitted.entries.size(); ++i) given[fitted.entries[i].name] = fitted.tensors[i];
   Weights all;
   for (const StateEntry& entry : state_entries(graph)) {
     const Tensor plain = drawn(entry, seed);
-    if (given.contains(entry.name)) from_named(*weights.find(entry.name), plain, origin);
-    all.add(to_named(entry.name, plain));
+    if (const auto found = given.find(entry.name); found != given.end())
+      from_named(*found->second, plain, origin);
+    all.add(to_named(entry.file_name, plain));
   }
   return all;
 }

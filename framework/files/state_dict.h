@@ -17,6 +17,7 @@ struct StateEntry {
   bool buffer = false;
   const ParamSpec* spec = nullptr;  // of the graph
   std::string name;                 // full
+  std::string file_name;            // Graph::file_name()
 };
 std::vector<StateEntry> state_entries(const Graph&);
 int64_t file_bytes(const Graph&);  // of all their values
@@ -30,18 +31,22 @@ void from_named(const NamedTensor&, const Tensor& plain, const std::string& orig
 // Returns the initial weights of a network: the values that a RankModel draws with this seed.
 Weights initial_weights(const Graph&, uint64_t seed);
 
-// A Fitted says which of a network's tensors a file has.
+// A Fitted says which of a network's tensors a file has. It is good as long as the file's.
 struct Fitted {
-  std::vector<StateEntry> entries;   // there, and of the right shape and type
-  std::vector<std::string> skipped;  // a sentence each: missing, unknown, or of another shape or type
+  std::vector<StateEntry> entries;          // there, and of the right shape and type
+  std::vector<const NamedTensor*> tensors;  // the file's, of each entry
+  std::vector<std::string> skipped;         // a sentence each: missing, unknown, or of another shape or type
 };
 enum class Fit { whole, partial };
-// With Fit::whole, throws Error naming the first tensor that does not fit, and how many others do not. With
-// Fit::partial, skips those, and throws Error when no tensor fits.
+// Names are those of files of weights, or full ones, as checkpoints have them; a prefix "module." or
+// "_orig_mod." (DataParallel's and torch.compile's) that all of the file's have is left out. Counts of
+// batches may be missing, as old files do not have them; then they begin at 0, and a sentence of `skipped`
+// says so. With Fit::whole, throws Error naming the first tensor that does not fit otherwise, and how many
+// others do not. With Fit::partial, skips those, and throws Error when no tensor fits.
 Fitted fit(const Graph&, const Weights&, Fit, const std::string& origin);
 
 // Returns all the network's tensors in its order: those of the file, and initial ones for the rest where
 // `fit` is partial.
-Weights complete(const Graph&, const Weights&, const Fitted&, uint64_t seed, const std::string& origin);
+Weights complete(const Graph&, const Fitted&, uint64_t seed, const std::string& origin);
 
 }  // namespace antichain

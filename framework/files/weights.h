@@ -37,8 +37,8 @@ NamedTensor make_tensor(std::string name, std::vector<int64_t> shape, bool is_fl
 
 class Weights {
  public:
-  // Throws Error naming the tensor when the name is taken, empty, or has a slash or a control character (HDF5
-  // reads a slash as a folder).
+  // Throws Error naming the tensor when the name is taken, empty, or has a control character, or nothing or
+  // dots alone between slashes (HDF5 reads a slash as a folder).
   void add(NamedTensor);
   const NamedTensor* find(std::string_view name) const;  // nullptr when there is none
 

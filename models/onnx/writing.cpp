@@ -22,7 +22,7 @@ Node& Writing::helper(std::string op, std::vector<std::string> inputs) {
 }
 
 std::string Writing::part(const std::string& name, std::vector<int64_t> dims) {
-  const std::string full = name.empty() ? node().name : fmt::format("{}.{}", node().name, name);
+  const std::string full = graph.file_name(node(), {.name = name, .shape = {}, .init = {}});
   const NamedTensor* tensor = weights_.find(full);
   ANTICHAIN_CHECK(tensor && tensor->is_float(), "weights of a network lack one of its parameters");
   into.initializers.push_back({.name = full,

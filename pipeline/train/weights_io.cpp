@@ -33,7 +33,7 @@ Weights collect(RankModel& model, const Choose& choose) {
   for (const StateEntry& entry : state_entries(model.graph()))
     if (model.owns(entry.node))
       if (const Tensor value = choose(model[entry.node], entry))
-        weights.add(to_named(entry.name, to_host(value, entry, model.context())));
+        weights.add(to_named(entry.file_name, to_host(value, entry, model.context())));
   return weights;
 }
 
@@ -42,7 +42,7 @@ const Tensor& value_of(const NodeState& state, const StateEntry& entry) {
 }
 
 NamedTensor copy_of(RankModel& model, const StateEntry& entry) {
-  return to_named(entry.name, to_host(value_of(model[entry.node], entry), entry, model.context()));
+  return to_named(entry.file_name, to_host(value_of(model[entry.node], entry), entry, model.context()));
 }
 
 }  // namespace
@@ -57,7 +57,7 @@ Weights broadcast_weights(const std::string& file, const Graph& network, Job& jo
 
 void check_numbers(const Fitted& fitted, const Weights& weights, const std::string& origin) {
   std::vector<std::string> names;
-  for (const StateEntry& entry : fitted.entries) names.push_back(entry.name);
+  for (const NamedTensor* tensor : fitted.tensors) names.push_back(tensor->name);
   check_numbers(weights, names, origin);
 }
 
@@ -65,9 +65,10 @@ std::vector<std::string> load_weights(RankModel& model, const Weights& weights, 
                                       const std::string& origin) {
   const Fitted fitted = fit(model.graph(), weights, how, origin);
   check_numbers(fitted, weights, origin);
-  for (const StateEntry& entry : fitted.entries) {
+  for (size_t i = 0; i < fitted.entries.size(); ++i) {
+    const StateEntry& entry = fitted.entries[i];
     const Tensor plain = Tensor::host({entry.spec->shape, entry.spec->dtype});
-    from_named(*weights.find(entry.name), plain, origin);  // of other stages, too: the same Error everywhere
+    from_named(*fitted.tensors[i], plain, origin);  // of other stages, too: the same Error everywhere
     if (model.owns(entry.node)) to_device(plain, value_of(model[entry.node], entry), model.context());
   }
   model.begin_averages();

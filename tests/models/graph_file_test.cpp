@@ -11,6 +11,7 @@
 
 #include "framework/backend.h"
 #include "framework/error.h"
+#include "framework/files/state_dict.h"
 #include "layers/layers.h"
 #include "layers/operators.h"
 #include "models/model.h"
@@ -219,6 +220,43 @@ TEST(GraphFile, IsAFunctionOfTheModelOptions) {
   expect_error([&] { file.graph({.form = Form::imagenet}); }, {"small", "--form"});
   expect_error([&] { file.graph({.classes = 10}); }, {"10 classes", "small has 7"});
   expect_error([&] { file.graph({.image = 32}); }, {"3 x 32 x 32", "'images' of 3 x 8 x 8"});
+}
+
+std::string with_state(const std::string& entries) {
+  return with("\"labels\"]}]}", "\"labels\"]}], \"state_dict\": [" + entries + "]}");
+}
+
+TEST(GraphFile, FilesOfWeightsMayHaveOtherNamesAndMoreTensors) {
+  const std::string text = with_state(
+      R"({"name": "a b/c.weight", "is": "conv1.weight"},
+         {"name": "spare", "shape": [5, 2], "dtype": "float32"},
+         {"name": "steps", "shape": [], "dtype": "int64"})");
+  const Graph graph = GraphFile(text, "small").graph({.microbatch = 2});
+  const GraphFile read = again(graph);
+  for (const Graph& network : {graph, read.graph({.microbatch = 2})}) {
+    std::vector<std::string> names;
+    for (const StateEntry& entry : state_entries(network)) names.push_back(entry.file_name);
+    EXPECT_EQ(names, (std::vector<std::string>{"a b/c.weight", "fc.weight", "fc.bias", "spare", "steps"}));
+    EXPECT_EQ(initial_weights(network, 1).find("spare")->shape, (std::vector<int64_t>{5, 2}));
+    EXPECT_FALSE(initial_weights(network, 1).find("steps")->is_float());
+  }
+  const auto refused = [](const std::string& entry, std::initializer_list<std::string> parts) {
+    expect_error([&] { GraphFile(with_state(entry), "net.json"); }, parts);
+  };
+  refused(R"({"name": "a", "is": "conv2.weight"})", {"renames what no node has"});
+  refused(R"({"name": "fc.bias", "is": "conv1.weight"})", {"two nodes have a parameter 'fc.bias'"});
+  refused(R"({"name": "fc.bias", "shape": [7], "dtype": "float32"})",
+          {"two nodes have a parameter 'fc.bias'"});
+  refused(R"({"name": "a", "shape": [7], "dtype": "int64"})", {"state_dict[0].dtype", "float32"});
+  refused(R"({"name": "a", "shape": [1, 1, 1, 1, 1, 1], "dtype": "float32"})", {"5 axes"});
+  refused("", {"state_dict", "empty"});
+}
+
+TEST(GraphFile, ANetworkMayTakeGreyImages) {
+  const GraphFile file(with("[3, 8, 8]", "[1, 8, 8]"), "small");
+  EXPECT_EQ(file.usual().channels, 1);
+  EXPECT_EQ(file.graph({.microbatch = 2, .image = 8}).shape(0), Shape({2, 1, 8, 8}));
+  expect_error([&] { file.graph({.image = 32}); }, {"1 x 32 x 32", "'images' of 1 x 8 x 8"});
 }
 
 TEST(GraphFile, WhatIsNoNetworkIsRefusedByTheNodeAndWhereItComesFrom) {

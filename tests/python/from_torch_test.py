@@ -13,6 +13,7 @@ import warnings
 import numpy
 import torch
 import torch.nn.functional as F
+import torch.utils.checkpoint
 from torch import nn
 
 import antichain
@@ -91,12 +92,12 @@ class Numbers(Case):
                 self.write(model, 2, 3, 32, 32)
                 graph_run.GraphRun(self.folder).compare()
                 written = safetensors.read(self.folder / "weights.safetensors")
-                state = {n: t for n, t in model.state_dict().items() if not n.startswith("aux")}
+                state = model.state_dict()  # of auxiliary heads, too, which are kept as they are
                 self.assertEqual(set(written), set(state))
                 for key, tensor in state.items():
                     numpy.testing.assert_array_equal(written[key], tensor.numpy())
 
-    def test_three_steps_are_those_of_the_users_own_training(self):
+    def test_five_steps_are_those_of_the_users_own_training(self):
         model = seeded(modules.Mixer)
         torch.manual_seed(2)
         images, labels = torch.randn(3, 3, 16, 16), torch.tensor([2, 6, 2])
@@ -104,7 +105,7 @@ class Numbers(Case):
         check = safetensors.read(self.folder / "check.safetensors")
         model.double().train()
         sgd = torch.optim.SGD(model.parameters(), lr=1e-3)
-        for step in range(3):
+        for step in range(5):
             loss = F.cross_entropy(model(images.double()), labels)
             # Both add up the same numbers in float64.
             self.assertAlmostEqual(check["losses"][step], loss.item(), places=12)
@@ -236,7 +237,7 @@ class Refusals(Case):
         self.refuse(["'matmul' at node matmul (the model (Net), "], lambda self, x: x @ x)
         self.refuse(["'prelu' at node act (act (PReLU)"], lambda self, x: self.act(x), act=nn.PReLU(8))
         self.refuse(
-            ["a (MultiheadAttention)"],
+            ["attention in a (" + HERE],
             lambda self, x: self.a(*[x.flatten(2).transpose(1, 2)] * 3)[0].mT[..., None],
             a=nn.MultiheadAttention(8, 2, batch_first=True),
         )
@@ -311,10 +312,222 @@ class Refusals(Case):
             ("labels have the shape (1,)", modules.Mixer(), torch.zeros(2, 3, 16, 16), {"labels": [1]}),
             ("N x K", nn.Conv2d(3, 4, 1), torch.zeros(2, 3, 4, 4), {}),
         ):
-            with self.subTest(said), self.assertRaisesRegex(
-                antichain.AntichainError, said.replace("(1,)", r"\(1,\)")
+            with (
+                self.subTest(said),
+                self.assertRaisesRegex(antichain.AntichainError, said.replace("(1,)", r"\(1,\)")),
             ):
                 antichain.from_torch(module, inputs, folder=self.folder, **options)
+
+
+class Odd(nn.Module):
+    """Names that the program can't read, parameters of the model itself, and tensors that nothing uses."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.randn(8, 3, 3, 3) / 5), nn.Parameter(torch.zeros(8))
+        self.kernel = nn.Parameter(torch.randn(8, 8, 1, 1) / 3)
+        self.loss, self.images, self.labels = nn.BatchNorm2d(8), nn.Conv2d(8, 8, 1), nn.GroupNorm(2, 8)
+        self.layers = nn.ModuleDict({"a b": nn.Conv2d(8, 8, 1), "a/b,c": nn.Conv2d(8, 8, 1)})
+        self.add_module("x" * 300, nn.Linear(8, 10))
+        self.spare = nn.Sequential(nn.Linear(5, 5), nn.BatchNorm1d(3))
+        self.register_buffer("positions", torch.arange(6)[None])
+        self.register_buffer("mask", torch.ones(2, 2, dtype=torch.bool))
+        self.register_buffer("scalar", torch.tensor(0.5))
+        self.register_buffer("passing", torch.ones(3), persistent=False)
+
+    def forward(self, x):
+        x = self.loss(F.conv2d(x, self.weight, self.bias))
+        x = F.relu(self.layers["a b"](F.relu(self.images(x))))
+        x = self.labels(F.conv2d(self.layers["a/b,c"](x), self.kernel))
+        return getattr(self, "x" * 300)(x.mean((2, 3)))
+
+
+class Names(Case):
+    def test_what_is_trained_can_be_taken_back_whatever_its_name(self):
+        model = seeded(Odd)
+        before = {n: t.clone() for n, t in model.state_dict().items()}
+        self.write(model, 4, 3, 8, 8)
+        graph_run.GraphRun(self.folder).compare()
+        antichain.run("check", graph=self.folder)
+        check = safetensors.read(self.folder / "check.safetensors")
+        file = self.folder / "check.safetensors"
+        safetensors.write(file, {**check, "after.kernel": before["kernel"].double().numpy()})
+        with self.assertRaisesRegex(
+            antichain.AntichainError, "after the steps, the parameter kernel .* differs"
+        ):
+            antichain.run("check", graph=self.folder)
+        old = {n: a for n, a in check.items() if "after." not in n}  # as it was written before
+        safetensors.write(
+            file, {**old, "losses": old["losses"][:3], "float32_error.losses": old["losses"][:3] / 1e6}
+        )
+        antichain.run("check", graph=self.folder)
+        results, out = self.folder.parent / "results", self.folder.parent / "out.safetensors"
+        antichain.run("export", graph=self.folder, out=out)
+        for name, array in safetensors.read(out).items():
+            numpy.testing.assert_array_equal(array, before[name].numpy())
+        with tempfile.TemporaryDirectory() as data:
+            batch = bytes(range(256)) * 13  # 8 records of 3,073 bytes beginning with a class, and more
+            for name in ("data_batch_1.bin", "test_batch.bin"):
+                records = b"".join(bytes([i]) + batch[i : i + 3072] for i in range(8))
+                pathlib.Path(data, name).write_bytes(records)
+            self.write(model, 4, 3, 32, 32)
+            antichain.run("train", graph=self.folder, data_dir=data, batch=8, microbatches=2, steps=2, lr=0.1,
+                          profile_seconds=0.01, profile_cache="none", results=results)  # fmt: skip
+        antichain.run("export", graph=self.folder, init=results / "weights.h5", out=out)
+        trained = {n: torch.from_numpy(a) for n, a in safetensors.read(out).items()}
+        model.load_state_dict(trained, strict=True)
+        used = {n for n in before if not n.startswith(("spare", "positions", "mask", "scalar"))}
+        self.assertEqual(used, {n for n in before if not torch.equal(before[n], model.state_dict()[n])})
+
+
+def of_modules(change):
+    """Returns a function that makes a small model, and changes it."""
+
+    def make():
+        model = nn.Sequential(
+            nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Dropout(0.1), nn.Flatten(), nn.Linear(288, 4)
+        )
+        return change(model) or model
+
+    return make
+
+
+class Reversed(torch.autograd.Function):
+    forward = staticmethod(lambda ctx, x: x.view_as(x))
+    backward = staticmethod(lambda ctx, gradient: -gradient)
+
+
+def without_gradient(self, x):
+    with torch.no_grad():
+        return self.c(x)
+
+
+def by_autocast(self, x):
+    with torch.autocast("cpu", torch.bfloat16):
+        x = self.c(x)
+    return x.float()
+
+
+def counting(self, x):
+    self.norm.num_batches_tracked += 1
+    return self.norm(x)
+
+
+def other_in_step_three(self, x):
+    self.steps += 1
+    return x if self.steps < 3 else F.relu(x)
+
+
+class State(Case):
+    """What would not be trained as PyTorch trains it is refused."""
+
+    def refused(self, model, shape=(2, 3, 8, 8), **options):
+        with self.assertRaises(antichain.AntichainError) as caught:
+            self.write(model, *shape, **options)
+        self.assertNotIn("\n", str(caught.exception))
+        self.assertFalse((self.folder / "graph.json").exists())
+        return str(caught.exception)
+
+    def test_the_state_of_modules(self):
+        norm_utils = nn.utils
+        for said, change in {
+            "the parameters 0.weight, 0.bias have requires_grad=False": lambda m: m[0].requires_grad_(False)
+            and None,
+            "the parameter 5.bias has requires_grad=False": lambda m: setattr(
+                m[5].bias, "requires_grad", False
+            ),
+            "1 (BatchNorm2d) is in evaluation mode": lambda m: m[1].eval() and None,
+            "3 (Dropout) is in evaluation mode": lambda m: m[3].eval() and None,
+            "3 (Dropout) is in training mode": lambda m: m.eval()[3].train() and None,
+            "1 (BatchNorm2d) has momentum=None": lambda m: setattr(m[1], "momentum", None),
+            "without running statistics at node 1": lambda m: m.__setitem__(
+                1, nn.BatchNorm2d(8, track_running_stats=False)
+            ),
+            "the gradient of the parameter 0.weight has a hook": lambda m: m[0].weight.register_hook(abs)
+            and None,
+            "0 (Conv2d) has a backward hook": lambda m: m[0].register_full_backward_hook(print) and None,
+            "0.weight is computed before each pass": lambda m: norm_utils.weight_norm(m[0]) and None,
+            "0.weight is computed": lambda m: norm_utils.parametrizations.spectral_norm(m[0]) and None,
+            "0.weight = 6.weight are one tensor": lambda m: m.append(nn.Conv2d(3, 8, 3))
+            and setattr(m[6], "weight", m[0].weight),
+            "dropout of 1.0 at node 3": lambda m: setattr(m[3], "p", 1.0),
+            "0.bias has numbers that are not finite": lambda m: setattr(m[0].bias, "data", m[0].bias / 0),
+            "can't be copied to the CPU": lambda m: m.to("meta") and None,
+            "the model has one class": lambda m: m.__setitem__(5, nn.Linear(288, 1)),
+            "but int is given": lambda m: 3,
+            "but the class Linear is given": lambda m: nn.Linear,
+        }.items():
+            with self.subTest(said):
+                self.assertIn(said, self.refused(of_modules(change)(), record=False))
+        self.write(of_modules(lambda m: m.eval())(), 2, 3, 8, 8, record=False)
+
+    def test_what_forward_does_with_gradients_and_tensors(self):
+        conv, norm = {"c": nn.Conv2d(8, 8, 1)}, {"norm": nn.BatchNorm2d(8)}
+        for said, f, members in (
+            ("no gradient passes", without_gradient, conv),
+            ("detach", lambda self, x: self.c(x).detach(), conv),
+            ("", lambda self, x: F.conv2d(x, self.c.weight.data), conv),
+            ("float32", by_autocast, conv),
+            ("float32", lambda self, x: self.c(x).half().float(), conv),
+            ("the autograd Function Reversed", lambda self, x: Reversed.apply(x), {}),
+            ("the buffer norm.num_batches_tracked", counting, norm),
+            ("training the model changes", other_in_step_three, {"steps": -1}),
+        ):
+            with self.subTest(said):
+                self.assertIn(said, self.refused(Net(f, **members)))
+
+    def test_activation_checkpoints_are_entered(self):
+        for reentrant in (True, False):
+            inner = nn.Sequential(nn.Conv2d(8, 8, 1), nn.ReLU())
+            run = functools.partial(torch.utils.checkpoint.checkpoint, use_reentrant=reentrant)
+            self.write(Net(lambda self, x: run(self.inner, x), inner=inner), 2, 3, 8, 8)
+            graph_run.GraphRun(self.folder).compare()
+
+    def test_one_refusal_lists_everything(self):
+        block = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        tokens = lambda self, x: self.e(F.hardshrink(torch.tanh(F.hardshrink(x))).flatten(2).mT).mT[..., None]
+        said = self.refused(Net(tokens, e=nn.TransformerEncoder(block, 3)))
+        self.assertRegex(
+            said, r"'hardshrink' at node \S+ \(the model \(Net\), \S+\) and 1 more; 'tanh' at node "
+        )
+        self.assertRegex(said, r"attention in e\.layers\.0\.self_attn \(\S+:\d+\) and 2 more")
+
+    def test_losses(self):
+        focal = type("Focal", (nn.CrossEntropyLoss,), {})()
+        for said, loss in (
+            ("ignore_index=0", nn.CrossEntropyLoss(ignore_index=0)),
+            ("weight=…", nn.CrossEntropyLoss(weight=torch.ones(4))),
+            ("reduction='sum'", nn.CrossEntropyLoss(reduction="sum")),
+            ("label_smoothing", nn.CrossEntropyLoss(label_smoothing=1.0)),
+            ("the loss Focal()", focal),
+            ("the loss MSELoss()", nn.MSELoss()),
+            ("the loss None", None),
+        ):
+            with self.subTest(said):
+                self.assertIn(said, self.refused(of_modules(lambda m: None)(), loss=loss))
+
+    def test_arguments(self):
+        with tempfile.NamedTemporaryFile() as file:
+            for said, options in (
+                ("labels are numbers", {"labels": ["a", "b"]}),
+                ("labels have shares", {"labels": torch.full((2, 4), float("nan"))}),
+                ("auxiliary is", {"auxiliary": "x"}),
+                ("can't be written", {"folder": "a\0b"}),
+                ("can't be written", {"folder": file.name}),
+                ("has no numbers", {"shape": (0, 3, 8, 8)}),
+            ):
+                with self.subTest(said):
+                    images = torch.randn(options.pop("shape", (2, 3, 8, 8)))
+                    with self.assertRaisesRegex(antichain.AntichainError, said):
+                        antichain.from_torch(
+                            of_modules(lambda m: None)(),
+                            images,
+                            **{"folder": self.folder, "record": False, **options},
+                        )
+        with self.assertRaisesRegex(antichain.AntichainError, "not finite"):
+            antichain.from_torch(
+                modules.Mixer(), torch.full((2, 3, 16, 16), float("inf")), folder=self.folder
+            )
 
 
 class Package(Case):

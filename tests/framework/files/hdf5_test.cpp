@@ -73,13 +73,27 @@ TEST(Hdf5, RefusesOtherTypesByName) {
   refused(H5T_STD_U64LE, "an integer of 64 bits");
 }
 
-TEST(Hdf5, RefusesGroupsAndLinks) {
-  const std::string grouped = file_of([](hid_t file) {
-    const hid_t group = H5Gcreate2(file, "layer1", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-    write_dataset(group, "weight", H5T_IEEE_F32LE);
-    H5Gclose(group);
-  });
-  expect_error([&] { from_hdf5(grouped, "w.h5"); }, {"'layer1' is a group", "layer1.0.conv1.weight"});
+TEST(Hdf5, NamesWithSlashesArePaths) {
+  Weights weights;
+  for (const char* name : {"a/b.weight", "a/c/d", "e"}) weights.add({name, {1}, std::vector<float>{1}});
+  const Weights read = from_hdf5(to_hdf5(weights), "w.h5");
+  ASSERT_EQ(read.size(), 3u);
+  for (const NamedTensor& t : weights) EXPECT_NE(read.find(t.name), nullptr) << t.name;
+}
+
+TEST(Hdf5, RefusesEmptyGroupsCyclesAndLinks) {
+  const auto group_with = [](const auto& fill) {
+    return file_of([&](hid_t file) {
+      const hid_t group = H5Gcreate2(file, "layer1", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+      fill(file, group);
+      H5Gclose(group);
+    });
+  };
+  const std::string empty = group_with([](hid_t, hid_t) {});
+  expect_error([&] { from_hdf5(empty, "w.h5"); }, {"'layer1' is a group", "layer1.0.conv1.weight"});
+  const std::string cycle = group_with(
+      [](hid_t file, hid_t group) { H5Lcreate_hard(file, "/", group, "again", H5P_DEFAULT, H5P_DEFAULT); });
+  expect_error([&] { from_hdf5(cycle, "w.h5"); }, {"is a group"});
   const std::string soft = file_of([](hid_t file) {
     write_dataset(file, "a", H5T_IEEE_F32LE);
     H5Lcreate_soft("/a", file, "b", H5P_DEFAULT, H5P_DEFAULT);

@@ -6,6 +6,8 @@ calls, which stand for their results. Calls know where they come from in the use
 
 import dataclasses
 import enum
+import os
+import sys
 
 import torch
 
@@ -45,6 +47,21 @@ class Where:
         return ", ".join(part for part in (module, self.line) if part)
 
 
+def is_users(file):
+    """Says whether a file is neither PyTorch's, nor of this package, nor no file at all."""
+    ours = tuple(os.path.dirname(f) + os.sep for f in (torch.__file__, os.path.dirname(__file__)))
+    return not file.startswith(("<", *ours))
+
+
+def line_here(outermost):
+    """Returns "resnet.py:92", the line of the user's code that runs now, or "" where the function `outermost`
+    calls PyTorch's own code only."""
+    frame = sys._getframe(1)
+    while frame and not is_users(frame.f_code.co_filename):
+        frame = frame.f_back if frame.f_code is not outermost.__code__ else None
+    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}" if frame else ""
+
+
 @dataclasses.dataclass(eq=False)
 class Call:
     key: str  # the function's name, without the underscore of those that work in place: "relu"
@@ -81,6 +98,13 @@ def map_leaves(change, value):
     if isinstance(value, slice):
         return slice(mapped(value.start), mapped(value.stop), mapped(value.step))
     return change(value)
+
+
+def tensors_in(value):
+    """Returns the torch tensors in a value, however nested."""
+    found = []
+    map_leaves(lambda leaf: found.append(leaf) if isinstance(leaf, torch.Tensor) else None, value)
+    return found
 
 
 def map_references(change, value):

@@ -9,7 +9,7 @@ import torch
 
 from antichain.error import AntichainError
 from antichain.pytorch import capture_export, capture_fx
-from antichain.pytorch.calls import Call, replay
+from antichain.pytorch.calls import Call, is_users, replay
 from antichain.pytorch.normalise import flat, normalise
 
 # A replay makes the same calls, but for those in place and the copies between them; so it differs by the
@@ -30,66 +30,92 @@ def example_images(example_inputs):
             f"example_inputs has the shape {tuple(inputs[0].shape)}, but its first axis is the samples "
             "and a sample has one at least"
         )
-    return inputs[0].detach().cpu().float()
+    if not inputs[0].shape.numel():
+        raise AntichainError(f"example_inputs has the shape {tuple(inputs[0].shape)}, which has no numbers")
+    try:
+        images = inputs[0].detach().cpu().float()
+    except Exception as problem:
+        raise AntichainError(f"example_inputs can't be copied to the CPU: {said(problem)}") from problem
+    if not images.isfinite().all():
+        raise AntichainError("example_inputs has numbers that are not finite (NaN or infinity)")
+    return images
 
 
-def _said(problem):
+def said(problem):
+    """Returns what an exception of PyTorch or of the user's code says, in one line."""
     if "DataDependent" in type(problem).__name__:
         return (
-            "the numbers of a tensor decide what is computed next, but a model has to compute the same for all "
-            "inputs"
+            "the numbers of a tensor decide what is computed next, but a model has to compute the same for "
+            "all inputs"
         )
     return f"{type(problem).__name__}: {(str(problem).strip().splitlines() or [''])[0]}"
 
 
-def _users_line(problem):
+def users_line(problem):
     """Returns " at net.py:12", the last line of the user's code that led to an error."""
-    ours = tuple(os.path.dirname(file) + os.sep for file in (torch.__file__, os.path.dirname(__file__)))
     lines = [
         f" at {os.path.basename(frame.filename)}:{frame.lineno}"
         for frame in traceback.extract_tb(problem.__traceback__)
-        if not frame.filename.startswith(ours)
+        if is_users(frame.filename)
     ]
     return lines[-1] if lines else ""
 
 
-def capture(module, images):
-    """Returns the Captured of a module in training mode, and the copy of the module that it is of."""
-    module = copy.deepcopy(module).cpu().float().train()
+def in_training(module):
+    """Returns a copy of a module on the CPU, in float32 and in training mode."""
+    try:
+        module = copy.deepcopy(module).cpu().float().train()
+    except Exception as problem:
+        raise AntichainError(f"the module can't be copied to the CPU: {said(problem)}") from problem
+    for m in module.modules():
+        if getattr(m, "_compiled_call_impl", None):  # by module.compile()
+            m._compiled_call_impl = None
+    return module
+
+
+def capture(module, examples):
+    """Returns the Captured of a module in training mode, and the copy of the module that it is of.
+    `examples` are the inputs, by name."""
+    module = in_training(module)
     by_export = hasattr(torch, "export") and tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 6)
     way, name = (capture_export, "torch.export") if by_export else (capture_fx, "torch.fx")
     with torch.random.fork_rng(devices=[]):
         try:
-            graph, tensors = way.capture(module, images.clone())
+            graph, tensors = way.capture(module, {name: x.clone() for name, x in examples.items()})
             captured = normalise(graph, tensors, f"{name} of torch {torch.__version__}")
         except AntichainError:
             raise
         except Exception as problem:
             raise AntichainError(
-                f"{name} can't record the model{_users_line(problem)}: {_said(problem)}"
+                f"{name} can't record the model{users_line(problem)}: {said(problem)}"
             ) from problem
     if not captured.outputs:
         raise AntichainError("the model returns no tensor")
     return captured, module
 
 
-def check(module, captured, images):
+def check(module, captured, examples):
     """Throws AntichainError unless the record gives what the module gives."""
-    with torch.random.fork_rng(devices=[]), torch.no_grad():
-        torch.manual_seed(0)
-        expected = flat(module(images.clone()))
-        torch.manual_seed(0)
-        again = {
-            id(call): value
-            for call, value in replay(captured.calls, captured.tensors, {"images": images})
-            if any(call is output for output in captured.outputs)
-        }
+    with torch.random.fork_rng(devices=[]):
+        try:
+            torch.manual_seed(0)
+            expected = flat(module(*(x.clone() for x in examples.values())))
+            torch.manual_seed(0)
+            again = {
+                id(call): value
+                for call, value in replay(captured.calls, captured.tensors, examples)
+                if any(call is output for output in captured.outputs)
+            }
+        except Exception as problem:
+            raise AntichainError(
+                f"the model can't run again{users_line(problem)}: {said(problem)}"
+            ) from problem
     for output, tensor in zip(captured.outputs, expected):
         if isinstance(output, Call) and not torch.allclose(
             again[id(output)], tensor, TOLERANCE, TOLERANCE, equal_nan=True
         ):
             raise AntichainError(
                 f"what was recorded of the model gives other numbers than the model itself, by up to "
-                f"{(again[id(output)] - tensor).abs().max():.2g}; it may change a tensor in place through a view "
-                "or draw random numbers otherwise than by dropout"
+                f"{(again[id(output)] - tensor).abs().max():.2g}; it may change a tensor in place through a "
+                "view or draw random numbers otherwise than by dropout"
             )

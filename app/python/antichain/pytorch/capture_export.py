@@ -12,30 +12,60 @@ import warnings
 
 import torch
 
-from antichain.pytorch.calls import Kind, Tensor, Where
+from antichain.error import AntichainError
+from antichain.pytorch.autograd_functions import NO_GRADIENT, functions_entered
+from antichain.pytorch.calls import Kind, Tensor, Where, is_users, line_here
 
 
 def _where(node):
     stack = list((node.meta.get("nn_module_stack") or {}).values())
     path, kind = stack[-1] if stack else ("", "")
     kind = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
-    ours = os.path.dirname(torch.__file__) + os.sep
     lines = [
         f"{os.path.basename(file)}:{line}"
         for file, line in re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
-        if not file.startswith(ours)
+        if is_users(file)
     ]
     return Where(path, kind.split(".")[-1], kind.startswith("torch.nn"), lines[-1] if lines else "")
 
 
-def capture(module, example):
+def _refuse_region(node, program):
+    """Throws AntichainError for a part of the program that runs under a context of its own."""
+    name = str(node.target)
+    parts = (getattr(program.graph_module, a.target) for a in node.args if getattr(a, "op", "") == "get_attr")
+    where = next(
+        (_where(n) for part in parts for n in part.graph.nodes if n.meta.get("stack_trace")), _where(node)
+    )
+    if "set_grad_enabled" in name:
+        raise AntichainError(f"no gradient passes through a part of the model ({where}), but {NO_GRADIENT}")
+    if "autocast" in name:
+        raise AntichainError(
+            f"a part of the model computes by autocast ({where}), but a module is taken in float32"
+        )
+    raise AntichainError(f"'{name}' ({where}) can't be recorded")
+
+
+def _check_precision(node, value):
+    if value.dtype in (torch.float16, torch.bfloat16):
+        raise AntichainError(
+            f"'{node.target.__name__}' computes in {value.dtype} ({node.meta['where']}), but a module is "
+            "taken in float32"
+        )
+
+
+def capture(module, examples):
     """Returns a graph and the tensors that it uses, as capture_fx.capture does."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)  # what goes wrong is in the exception, too
     try:
-        with contextlib.redirect_stderr(io.StringIO()), warnings.catch_warnings():
+        with (
+            contextlib.redirect_stderr(io.StringIO()),
+            warnings.catch_warnings(),
+            functions_entered(lambda: line_here(capture)),
+        ):
             warnings.simplefilter("ignore")
-            program = torch.export.export(module, (example,))
+            # The strict way gives modules other names, and refuses the ninth model of a class.
+            program = torch.export.export(module, tuple(examples.values()), strict=False)
     finally:
         logging.disable(before)
     signature = program.graph_signature
@@ -47,12 +77,13 @@ def capture(module, example):
     named = {node: (kind, name) for kind, names in of_kind.items() for node, name in names.items()}
     parameters, buffers = dict(module.named_parameters()), dict(module.named_buffers())
     tensors = {}
+    inputs = iter(examples)
     results = set(signature.user_outputs)
     for node in program.graph.nodes:
         value = node.meta.get("val")
         shape = tuple(value.shape) if isinstance(value, torch.Tensor) else None
         if node.op == "placeholder":
-            kind, name = named.get(node.name, (Kind.input, "images"))
+            kind, name = named.get(node.name) or (Kind.input, next(inputs))
             if kind is not Kind.input:
                 tensors[name] = {**program.constants, **buffers, **parameters}[name]
             node.meta["tensor"] = Tensor(name, kind, shape)
@@ -61,7 +92,10 @@ def capture(module, example):
             node.args = (tuple(n for n in node.args[0] if getattr(n, "name", None) in results),)
         else:
             node.meta["where"] = _where(node)
+            if isinstance(node.target, torch._ops.HigherOrderOperator):
+                _refuse_region(node, program)
             if shape is not None:
                 node.meta["shape"] = shape
                 node.meta["floating"] = value.is_floating_point()
+                _check_precision(node, value)
     return program.graph, tensors

@@ -9,14 +9,13 @@ Python", MLSys 2022.
 """
 
 import operator
-import os
-import sys
 
 import torch
 import torch.fx
 
 from antichain.error import AntichainError
-from antichain.pytorch.calls import Kind, Tensor, Where, map_leaves
+from antichain.pytorch.autograd_functions import NO_GRADIENT, functions_entered
+from antichain.pytorch.calls import Kind, Tensor, Where, line_here, map_leaves, tensors_in
 
 # Methods that return no tensor and say nothing about the numbers in it.
 ABOUT_SHAPES = {
@@ -34,6 +33,9 @@ ABOUT_SHAPES = {
     "type",
     "storage_offset",
 }
+# Methods that make a tensor without the numbers of the one that they are called of.
+ABOUT_NO_NUMBERS = ("new_", "empty_like", "full_like", "ones_like", "rand", "zeros_like")
+CHANGE_GRADIENTS = ("backward", "register_hook", "register_post_accumulate_grad_hook", "requires_grad_")
 
 
 class ValueProxy(torch.fx.Proxy):
@@ -80,25 +82,21 @@ for _name in ("iadd", "isub", "imul", "itruediv"):
 
 
 class Tracer(torch.fx.Tracer):
-    def __init__(self, module, example):
+    def __init__(self, module, examples):
         super().__init__()
-        self.example = example
+        self.examples = examples
         self.names = {id(t): name for name, t in [*module.named_parameters(), *module.named_buffers()]}
         self.modules = {id(m): name for name, m in module.named_modules()}
         self.stack = [("", type(module))]
         self.parameters = {}
         self.tensors = {}  # by name, of those that the graph uses
 
-    def refuse(self, what):
-        raise AntichainError(f"{what} ({self.here()}), but a model has to compute the same for all inputs")
+    def refuse(self, what, but="a model has to compute the same for all inputs"):
+        raise AntichainError(f"{what} ({self.here()}), but {but}")
 
     def here(self):
         path, kind = self.stack[-1]
-        frame = sys._getframe(1)
-        ours = tuple(os.path.dirname(file) + os.sep for file in (torch.__file__, __file__))
-        while frame and frame.f_code.co_filename.startswith(ours):
-            frame = frame.f_back
-        line = f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}" if frame else ""
+        line = line_here(capture)
         return Where(path, kind.__name__, kind.__module__.startswith("torch.nn"), line)
 
     def is_leaf_module(self, module, path):
@@ -154,9 +152,12 @@ class Tracer(torch.fx.Tracer):
         return super().create_arg(a)
 
     def create_args_for_root(self, function, is_module, concrete_args=None):
-        node = self.create_node("placeholder", "images", (), {})
-        node.meta["tensor"] = Tensor("images", Kind.input, tuple(self.example.shape))
-        return function, [self.root, ValueProxy(node, self, self.example)]
+        proxies = []
+        for name, example in self.examples.items():
+            node = self.create_node("placeholder", name, (), {})
+            node.meta["tensor"] = Tensor(name, Kind.input, tuple(example.shape))
+            proxies.append(ValueProxy(node, self, example))
+        return function, [self.root, *proxies]
 
     def with_value(self, node, value):
         node.meta["where"] = self.here()
@@ -164,7 +165,19 @@ class Tracer(torch.fx.Tracer):
             node.meta["shape"] = tuple(value.shape)
         return ValueProxy(node, self, value)
 
+    def check_gradient(self, name, given, result):
+        """Refuses what keeps a gradient from passing through a call, or computes in fewer bits."""
+        if not result.is_floating_point():
+            return
+        if result.dtype in (torch.float16, torch.bfloat16):
+            self.refuse(f"'{name}' computes in {result.dtype}", "a module is taken in float32")
+        if given and not result.requires_grad and not name.startswith(ABOUT_NO_NUMBERS):
+            self.refuse(f"no gradient passes through '{name}'", NO_GRADIENT)
+
     def create_proxy(self, kind, target, args, kwargs, *_, **__):
+        name = target if kind == "call_method" else args[1] if target is getattr else target.__name__
+        if name in CHANGE_GRADIENTS:
+            self.refuse(f"'{name}' changes how gradients are computed", "this can't be recorded")
         values, named = map_leaves(_value, (args, kwargs))
         if kind == "call_method":
             result = getattr(values[0], target)(*values[1:], **named)
@@ -174,6 +187,9 @@ class Tracer(torch.fx.Tracer):
             if target in ABOUT_SHAPES or target is getattr:
                 return result
             self.refuse(f"'{getattr(target, '__name__', target)}' makes a number of a tensor")
+        trained = any(t.requires_grad for t in tensors_in((values, named)))
+        for t in tensors_in(result):
+            self.check_gradient(name, trained, t)
         node = self.create_node(kind, target, self.create_arg(tuple(args)), self.create_arg(dict(kwargs)))
         if isinstance(result, torch.Tensor):
             return self.with_value(node, result)
@@ -200,13 +216,13 @@ def _has_tensor(value):
     )
 
 
-def capture(module, example):
-    """Returns a graph, and the tensors that it uses, by name.
+def capture(module, examples):
+    """Returns a graph, and the tensors that it uses, by name. `examples` are the inputs, by name.
 
     Each node has in `meta` the Tensor that it is ("tensor"), or where it was made ("where") and the shape of
     its result ("shape"), where that is one tensor. The module's buffers change as they do in training.
     """
-    tracer = Tracer(module, example)
-    with torch.no_grad():
+    tracer = Tracer(module, examples)
+    with torch.enable_grad(), functions_entered(tracer.here):
         graph = tracer.trace(module)
     return graph, tracer.tensors

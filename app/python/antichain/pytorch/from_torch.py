@@ -3,20 +3,25 @@ example."""
 
 import dataclasses
 import json
+import math
 import pathlib
+import re
 
 import torch
 
 from antichain import safetensors
 from antichain.error import AntichainError
 from antichain.pytorch.calls import Call, needed
-from antichain.pytorch.capture import capture, check, example_images
+from antichain.pytorch.capture import capture, check, example_images, said
+from antichain.pytorch.module_state import frozen, what_is_not_done
 from antichain.pytorch.names import name_calls
 from antichain.pytorch.operators import OPERATORS, ROWS
-from antichain.pytorch.record import record as record_numbers
+from antichain.pytorch.record import Training, record
+from antichain.pytorch.refusal import refuse
 from antichain.pytorch.translate import Value, translate
 
 RESERVED = ("images", "labels", "loss")
+MOST_EXACT = 2**24  # whole numbers that float32 has
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,24 +32,53 @@ class Loss:
 
 
 def label_smoothing_of(loss):
-    if loss in ("cross_entropy", "nll_loss"):
+    """Returns the label smoothing of a loss. Throws AntichainError where it has another option, or is none of
+    those that are supported."""
+    if isinstance(loss, str) and loss in ("cross_entropy", "nll_loss"):
         return 0.0
-    if isinstance(loss, torch.nn.CrossEntropyLoss):
-        if loss.weight is not None or loss.reduction != "mean":
+    if type(loss) is not torch.nn.CrossEntropyLoss:
+        raise AntichainError(
+            f'the loss {loss!r} is not supported; choose "cross_entropy", "nll_loss" behind a '
+            "log_softmax, or a torch.nn.CrossEntropyLoss"
+        )
+    usual = {"weight": None, "reduction": "mean", "ignore_index": -100}
+    for option, value in usual.items():
+        given = getattr(loss, option)
+        if given is not value and (value is None or given != value):
+            shown = "…" if isinstance(given, torch.Tensor) else repr(given)
             raise AntichainError(
-                "a CrossEntropyLoss has no weights for classes and takes the mean of a batch"
+                f"a CrossEntropyLoss with {option}={shown} is not supported: it has no weights for classes, "
+                "ignores no label and takes the mean of a batch"
             )
-        return float(loss.label_smoothing)
-    raise AntichainError(
-        f'the loss {loss!r} is not supported; choose "cross_entropy", "nll_loss" behind a '
-        "log_softmax, or a torch.nn.CrossEntropyLoss"
-    )
+    if not 0 <= loss.label_smoothing < 1:
+        raise AntichainError(f"label_smoothing is from 0 to below 1, not {loss.label_smoothing}")
+    if any(getattr(loss, kind, None) for kind in ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks")):
+        raise AntichainError("the loss has hooks, which are not supported (remove them)")
+    return float(loss.label_smoothing)
+
+
+def loss_function(loss):
+    """Returns the user's own loss as a function of the model's output and labels."""
+    if isinstance(loss, torch.nn.Module):
+        return loss
+
+    def nll_loss(output, labels):
+        if labels.is_floating_point():
+            return -(labels * output).sum(1).mean()
+        return torch.nn.functional.nll_loss(output, labels)
+
+    return nll_loss if loss == "nll_loss" else torch.nn.functional.cross_entropy
 
 
 def logits_of(output, loss):
     """Returns what cross-entropy is taken of: the input of a last log_softmax, which is a part of the
     loss."""
     if isinstance(output, Call) and output.key == "log_softmax":
+        dim = {**output.kwargs, **dict(zip(("dim",), output.args[1:]))}.get("dim")
+        if dim not in (1, -1):
+            raise AntichainError(
+                f"the log_softmax at the end ({output.where}) is over axis {dim}, not the classes'"
+            )
         return output.args[0]
     if loss == "nll_loss":
         raise AntichainError("nll_loss needs a model that ends with a log_softmax")
@@ -56,21 +90,87 @@ def logits_of(output, loss):
 def checked_labels(labels, batch, classes):
     if labels is None:
         return torch.arange(batch) % classes
-    labels = torch.as_tensor(labels).cpu()
+    try:
+        labels = torch.as_tensor(labels).detach().cpu()
+    except Exception as problem:
+        raise AntichainError(
+            f"labels are numbers of classes, or shares of them: {said(problem)}"
+        ) from problem
     shape = (batch, classes) if labels.is_floating_point() else (batch,)
     if tuple(labels.shape) != shape:
         raise AntichainError(
             f"labels have the shape {tuple(labels.shape)}, but {batch} samples of {classes} classes have "
             f"{shape}"
         )
-    if not labels.is_floating_point() and not 0 <= int(labels.min()) <= int(labels.max()) < classes:
+    if labels.is_floating_point():
+        if not labels.isfinite().all() or labels.min() < 0:
+            raise AntichainError("labels have shares that are negative or not finite")
+        return labels.float()
+    if labels.is_complex() or not 0 <= int(labels.min()) <= int(labels.max()) < classes:
         raise AntichainError(
             f"labels lie between 0 and {classes - 1}, not between {labels.min()} and {labels.max()}"
         )
-    return labels if labels.is_floating_point() else labels.long()
+    return labels.long()
 
 
-def graph_json(name, made_by, t, images, labels, losses, logits):
+def checked_weight(auxiliary):
+    try:
+        weight = float(auxiliary)
+    except (TypeError, ValueError):
+        weight = math.nan
+    if not 0 <= weight < math.inf:
+        raise AntichainError(f"auxiliary is the weight of a loss, 0 or more, not {auxiliary!r}")
+    return weight
+
+
+def stored_numbers(name, tensor):
+    """Returns what weights.safetensors has of a tensor of the state_dict: float32, or an int64 scalar."""
+    if tensor.is_complex() or tensor.is_quantized or tensor.layout is not torch.strided or tensor.dim() > 5:
+        raise AntichainError(
+            f"{name} of the state_dict is {tensor.dtype} of {tensor.dim()} axes, which a file of weights "
+            "can't hold"
+        )
+    if tensor.is_floating_point():
+        if not tensor.isfinite().all():
+            raise AntichainError(f"{name} has numbers that are not finite (NaN or infinity)")
+        return tensor.detach().cpu().float().numpy()
+    whole = tensor.detach().cpu().long()
+    if tensor.dim() and tensor.numel() and whole.abs().max() > MOST_EXACT:
+        raise AntichainError(
+            f"{name} has whole numbers above {MOST_EXACT}, which a file of weights can't hold"
+        )
+    return whole.float().numpy() if tensor.dim() else whole.numpy()
+
+
+def stored_state(module, t):
+    """Returns the arrays of weights.safetensors by their names in the state_dict, and what graph.json has to
+    say of them: names that differ from those of its nodes, and tensors that no node has, which are kept as
+    they are.
+    """
+    state = module.state_dict()
+    for name, tensor in state.items():
+        if not isinstance(tensor, torch.Tensor):
+            raise AntichainError(f"{name} of the state_dict is no tensor, so a file of weights can't hold it")
+        parts = name.split("/")
+        if not name.isprintable() or (len(parts) > 1 and not set(parts).isdisjoint(("", ".", ".."))):
+            raise AntichainError(f"the name {name!r} can't stand in a file of weights; rename the module")
+    for name in t.state:
+        if name not in state:
+            raise AntichainError(
+                f"the network's {name} is not in the module's state_dict, so what is trained could not be "
+                "taken back (is it a buffer with persistent=False?)"
+            )
+    arrays = {name: stored_numbers(name, state[name]) for name in state}
+    notes = [{"name": name, "is": own} for name, own in t.state.items() if own != name]
+    notes += [
+        {"name": name, "shape": list(a.shape), "dtype": str(a.dtype)}
+        for name, a in arrays.items()
+        if name not in t.state
+    ]
+    return {n: arrays[n] for n in [*t.state, *(n for n in arrays if n not in t.state)]}, notes
+
+
+def graph_json(name, made_by, t, images, labels, losses, logits, notes):
     def node_json(node):
         entry = {"name": node.name, "op": node.op, "inputs": node.inputs}
         if node.options:
@@ -94,47 +194,68 @@ def graph_json(name, made_by, t, images, labels, losses, logits):
     ]
     lines = [json.dumps(head)[:-1] + ',\n"inputs": [']
     lines += [",\n".join("  " + json.dumps(i) for i in inputs), '],\n"nodes": [']
-    lines += [",\n".join("  " + json.dumps(n) for n in nodes), "]}"]
+    lines += [",\n".join("  " + json.dumps(n) for n in nodes)]
+    if notes:
+        lines += ['],\n"state_dict": [', ",\n".join("  " + json.dumps(n) for n in notes)]
+    lines += ["]}"]
     return "\n".join(lines) + "\n"
+
+
+def model_name(module):
+    """Returns a name that can be a part of a file's: the class's."""
+    return re.sub(r"[^A-Za-z0-9_]", "_", type(module).__name__)[:64]
 
 
 def write_folder(module, example_inputs, loss, folder, labels, auxiliary, record):
     """Does what antichain.from_torch says."""
+    with torch.inference_mode(False), torch.enable_grad(), torch.random.fork_rng(devices=[]):
+        return written(module, example_inputs, loss, folder, labels, auxiliary, record)
+
+
+def written(module, example_inputs, loss, folder, labels, auxiliary, with_record):
+    auxiliary = checked_weight(auxiliary)
     smoothing = label_smoothing_of(loss)
+    clauses = what_is_not_done(module)
     images = example_images(example_inputs)
-    whole, copy = capture(module, images)
+    try:
+        whole, copy = capture(module, {"images": images})
+    except AntichainError:
+        refuse(clauses)
+        raise
     outputs = [logits_of(output, loss) for output in whole.outputs[: None if auxiliary else 1]]
     captured = dataclasses.replace(whole, calls=needed(whole.calls, outputs), outputs=outputs)
-    name_calls(captured.calls, RESERVED)
-    t, logits = translate(captured, RESERVED, ROWS, OPERATORS)
+    name_calls(captured.calls, RESERVED, clauses)
+    t, logits, problems = translate(captured, RESERVED, ROWS)
+    refuse(clauses + frozen(module, t.parameters), problems, captured.calls, OPERATORS)
     for i, value in enumerate(logits):
         if not isinstance(value, Value) or value.rank != 2:
             raise AntichainError(
                 f"the model's output has the shape {getattr(value, 'shape', None)}, but cross-entropy "
                 "takes one number for each class, N x K"
             )
+        if value.shape[1] < 2:
+            raise AntichainError("the model has one class, but cross-entropy takes two at least")
         logits[i] = t.plain(value)
     losses = [Loss("loss", label_smoothing=smoothing)] + [
         Loss(t.names.unique(f"loss.auxiliary{i}"), auxiliary, smoothing) for i in range(1, len(logits))
     ]
     labels = checked_labels(labels, len(images), logits[0].shape[1])
-    check(copy, whole, images)
+    check(copy, whole, {"images": images})
+    arrays, notes = stored_state(module, t)
+    of_losses = dataclasses.replace(whole, outputs=whole.outputs[: len(losses)])
+    training = Training(module, of_losses, loss_function(loss), losses, images, labels)
+    numbers = record(training, t.nodes, t.state) if with_record else training.compare(1)
 
-    name = type(module).__name__
-    folder = pathlib.Path(folder if folder is not None else f"{name}.antichain")
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "graph.json").write_text(graph_json(name, captured.made_by, t, images, labels, losses, logits))
-    state = module.state_dict()
-    stored = {n: state[n].detach().cpu() for n in [*t.parameters, *t.buffers] if n in state}
-    safetensors.write(
-        folder / "weights.safetensors",
-        {
-            n: (value.float() if value.is_floating_point() else value.long()).numpy()
-            for n, value in stored.items()
-        },
-    )
-    numbers = folder / "check.safetensors"
-    numbers.unlink(missing_ok=True)
-    if record:
-        safetensors.write(numbers, record_numbers(captured, t.nodes, t.parameters, losses, images, labels))
+    name = model_name(module)
+    try:
+        folder = pathlib.Path(folder if folder is not None else f"{name}.antichain")
+        folder.mkdir(parents=True, exist_ok=True)
+        text = graph_json(name, captured.made_by, t, images, labels, losses, logits, notes)
+        (folder / "graph.json").write_text(text)
+        safetensors.write(folder / "weights.safetensors", arrays)
+        (folder / "check.safetensors").unlink(missing_ok=True)
+        if with_record:
+            safetensors.write(folder / "check.safetensors", numbers)
+    except (OSError, TypeError, ValueError) as problem:
+        raise AntichainError(f"the folder {str(folder)!r} can't be written: {said(problem)}") from problem
     return folder

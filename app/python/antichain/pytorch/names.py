@@ -5,6 +5,8 @@ has a call of a module of torch.nn without parameters. What the user's own code 
 and the function's name: "layer1.0.add".
 """
 
+import re
+
 from antichain.error import AntichainError
 from antichain.pytorch.calls import Kind, Tensor, references
 
@@ -45,21 +47,39 @@ def owner(call):
     return paths.pop() if paths else None
 
 
-def name_calls(calls, taken):
-    """Sets the name of each call. Throws where two calls use the same parameter."""
+MOST_LETTERS = 200  # of a name; the program reads 256 bytes, and names of helpers are longer
+
+
+def readable(name):
+    """Returns a name that the program reads: letters, digits and a few signs."""
+    return re.sub(r"[^A-Za-z0-9_.+-]", "_", name)[:MOST_LETTERS] or "_"
+
+
+def name_calls(calls, taken, problems=None):
+    """Sets the name of each call. Where two calls use the same parameter, it notes a sentence in `problems`,
+    or throws it."""
     users = {}
     for call in calls:
         for parameter in parameters(call):
             first = users.setdefault(parameter.name, call)
-            if first is not call:
-                raise AntichainError(
-                    f"the parameter {parameter.name} is used twice ({first.where}; then by '{call.key}', "
-                    f"{call.where}), but each use has parameters of its own; make a module for each use"
-                )
-    owners = {id(call): owner(call) for call in calls}
-    names = Names([*taken, *filter(None, set(owners.values()))])
+            if first is call:
+                continue
+            said = (
+                f"the parameter {parameter.name} is used twice ({first.where}; then by '{call.key}', "
+                f"{call.where}), but each use has parameters of its own; make a module for each use"
+            )
+            if problems is None:
+                raise AntichainError(said)
+            if said not in problems:
+                problems.append(said)
+    names = Names(taken)
     for call in calls:
+        if own := owner(call):
+            call.name = names.unique(readable(own))
+    for call in calls:
+        if call.name:
+            continue
         where = call.where
         own = where.module and (where.standard or where.module.split(".")[-1] == call.key)
         path = where.module if own else ".".join(filter(None, (where.module, call.key)))
-        call.name = owners[id(call)] or names.unique(path)
+        call.name = names.unique(readable(path))

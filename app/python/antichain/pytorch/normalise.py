@@ -119,6 +119,8 @@ def normalise(graph, tensors, made_by):
         if "tensor" in node.meta:
             stands_for(node, node.meta["tensor"])
             continue
+        if getattr(node.target, "__name__", "").startswith("_assert_tensor_metadata"):
+            continue
         where = node.meta["where"]
         key, function, in_place = _pure(node, where)
         args, kwargs = _named(function, *map_leaves(latest, (node.args, node.kwargs)))

@@ -55,6 +55,13 @@ def only(what, value, *allowed):
         raise Unsupported(f"{what} {value}")
 
 
+def within(what, eps, momentum=0.1):
+    if not eps > 0:
+        raise Unsupported(f"{what} eps {eps}")
+    if not 0 <= momentum <= 1:
+        raise Unsupported(f"{what} momentum {momentum}")
+
+
 def tensor(x, what="an input"):
     """Returns x, which must be a computed tensor of which nothing is pending."""
     if isinstance(x, Expanded):
@@ -139,7 +146,7 @@ def conv2d(t, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
         options["groups"] = groups
     if bias is None:
         options["bias"] = False
-    t.uses(weight, bias)
+    t.uses(weight=weight, bias=bias)
     return t.emit("conv2d", [x], (t.batch, shape[0], *size), options)
 
 
@@ -154,7 +161,7 @@ def conv_transpose2d(t, x, weight, bias=None, stride=1, padding=0, output_paddin
         (n - 1) * s - 2 * p + d * (k - 1) + 1 + m
         for n, s, p, d, k, m in zip(x.shape[2:], stride, pad, dilation, kernel, more)
     ]
-    t.uses(weight, bias)
+    t.uses(weight=weight, bias=bias)
     return t.emit(
         "conv_transpose2d",
         [x],
@@ -176,7 +183,7 @@ def conv_transpose2d(t, x, weight, bias=None, stride=1, padding=0, output_paddin
 def linear(t, x, weight, bias=None):
     x = tensor(x)
     out = parameter(weight, "a weight")[0]
-    t.uses(weight, bias)
+    t.uses(weight=weight, bias=bias)
     if x.rank == 2:
         return t.emit(
             "linear",
@@ -235,9 +242,11 @@ def batch_norm(
         raise Unsupported("batch_norm that is frozen (in evaluation mode)")
     parameter(weight, "a weight")
     x = tensor(x)
-    t.uses(weight, bias, running_mean, running_var)
-    count = running_mean.name.replace("running_mean", "num_batches_tracked")
-    t.buffers.append(count)
+    within("batch_norm with", eps, momentum)
+    t.uses(weight=weight, bias=bias, running_mean=running_mean, running_var=running_var)
+    count = running_mean.name.rpartition(".")[0] + ".num_batches_tracked"
+    t.enter(count.removeprefix("."), "num_batches_tracked")
+    t.buffers.append(count.removeprefix("."))
     restored = None
     if x.rank == 4:
         x = t.plain(x)
@@ -250,13 +259,14 @@ def batch_norm(
 @row("layer_norm")
 def layer_norm(t, x, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_enable=None):
     x = tensor(x)
+    within("layer_norm with", eps)
     over = list(normalized_shape)
     options = {"eps": float(eps)}
     if weight is None:
         options["affine"] = False
     elif bias is None:
         options["bias"] = False
-    t.uses(weight, bias)
+    t.uses(weight=weight, bias=bias)
     if len(over) == 1 and x.rank == 4 and x.order == (0, 2, 3, 1):  # torchvision's LayerNorm2d
         return t.same_shape("layer_norm", x, {"channels": True, **options})
     if len(over) > 1 or x.rank == 2:
@@ -268,7 +278,8 @@ def layer_norm(t, x, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_e
 def group_norm(t, x, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=None):
     if (weight is None) != (bias is None):
         raise Unsupported("group_norm with a weight and without a bias")
-    t.uses(weight, bias)
+    within("group_norm with", eps)
+    t.uses(weight=weight, bias=bias)
     options = {"groups": num_groups, "eps": float(eps)}
     return t.same_shape(
         "group_norm", t.plain(tensor(x)), options if weight is not None else {**options, "affine": False}
@@ -325,6 +336,7 @@ def softmax(t, x, dim, _stacklevel=None, dtype=None, half_to_float=None):
 def dropout(t, x, p=0.5, training=True, train=True):
     if p == 0 or not training or not train:
         return tensor(x)
+    only("dropout of", float(p) if p >= 1 else 0, 0)
     return t.same_shape("dropout", tensor(x), {"p": float(p)})
 
 
@@ -332,6 +344,7 @@ def dropout(t, x, p=0.5, training=True, train=True):
 def stochastic_depth(t, x, p, mode, training=True):
     if p == 0 or not training:
         return tensor(x)
+    only("stochastic depth of", float(p) if p >= 1 else 0, 0)
     return t.same_shape("stochastic_depth", tensor(x), {"p": float(p), "drop": mode})
 
 
@@ -414,7 +427,7 @@ def layer_scale(t, x, factor):
             f"a product of {x.shape} and the parameter {factor.name} of {shape} (it is C x 1 x 1 for "
             "N x C x H x W)"
         )
-    t.uses(factor)
+    t.uses(_=factor)
     return t.same_shape("layer_scale", x)
 
 

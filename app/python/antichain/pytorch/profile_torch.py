@@ -181,7 +181,7 @@ def measure_module(module, example_inputs, file, seconds, device, loss, link_byt
     """Does what antichain.profile_torch says."""
     end = time.perf_counter() + seconds
     images = example_images(example_inputs)
-    captured, _ = capture(module, images)
+    captured, _ = capture(module, {"images": images})
     output = captured.outputs[0]
     if not isinstance(output, Call):
         raise AntichainError("the model returns a tensor that it does not compute")

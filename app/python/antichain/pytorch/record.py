@@ -1,59 +1,187 @@
-"""Computes the numbers of check.safetensors: what PyTorch makes of one batch, in float64 and in training
-mode, with dropout and stochastic depth left out, and how far its float32 is from that.
-docs/bring-your-model.md lists them."""
+"""Computes the numbers of check.safetensors: what PyTorch makes of one batch when it trains the user's own
+module with the user's own loss, in float64 and in training mode, with dropout and stochastic depth left out,
+and how far its float32 is from that. docs/bring-your-model.md lists them.
+
+What was read of the module is trained beside it. Where the two part, something of the module was not
+understood, and it is refused.
+"""
+
+import dataclasses
 
 import numpy
 import torch
+from torch.overrides import TorchFunctionMode
 
+from antichain.error import AntichainError
 from antichain.pytorch.calls import replay
+from antichain.pytorch.capture import in_training, said, users_line
+from antichain.pytorch.normalise import flat
 
-RATE, STEPS = 1e-3, 3  # of stochastic gradient descent, without momentum and decay
+RATE, STEPS = 1e-3, 5  # of stochastic gradient descent, without momentum and decay
 PASSES = 3  # in float32; only some of them show what a number next to the kink of a ReLU does to gradients
+# The module and what was read of it call the same kernels but for those in place, so they differ by
+# roundings, which some networks increase a million times.
+SAME = {torch.float64: 1e-6, torch.float32: 0.1}
+# What is larger counts only if it is as many times what one rounding of the images makes.
+ROUNDINGS = 100
 
 
-def loss_of(outputs, labels, losses):
-    """Returns the mean loss of a batch: the sum of all losses, each with its weight."""
-    return sum(
-        loss.weight * torch.nn.functional.cross_entropy(output, labels, label_smoothing=loss.label_smoothing)
-        for output, loss in zip(outputs, losses)
-    )
+class WithoutRandomness(TorchFunctionMode):
+    """Leaves dropout out of the user's own code, and draws of numbers are their expectations (as
+    calls.without_randomness has it)."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        name, kwargs = getattr(function, "__name__", ""), kwargs or {}
+        if name in ("dropout", "dropout_"):
+            return args[0] if args else kwargs["input"]
+        if name == "bernoulli_":
+            return args[0].fill_((*args[1:], *kwargs.values())[0])
+        if name == "bernoulli" and len(args) + len(kwargs) > 1:
+            return torch.full_like(args[0], (*args[1:], *kwargs.values())[0])
+        return function(*args, **kwargs)
 
 
-def train(captured, trained, losses, images, labels, dtype, look=lambda call, value: None):
-    """Trains a copy of the tensors for STEPS steps, in one floating-point type. Returns the losses, and the
-    gradients of the first step. `look` sees each call and its result in the first step."""
+@dataclasses.dataclass
+class Trained:
+    losses: numpy.ndarray  # before each step
+    gradients: dict  # of the first step
+    after: dict  # parameters and buffers after the last one
 
-    def typed(t):
-        return t.to(dtype) if t.is_floating_point() else t
-
-    tensors = {name: typed(t.detach().clone()) for name, t in captured.tensors.items()}
-    images, labels = typed(images), typed(labels)
-    for name in trained:
-        tensors[name].requires_grad_()
-    reported, first = [], None
-    for step in range(STEPS):
-        outputs = {}
-        for call, value in replay(captured.calls, tensors, {"images": images}, random=False):
-            if any(call is output for output in captured.outputs):
-                outputs[id(call)] = value
-            if step == 0:
-                look(call, value.detach() if isinstance(value, torch.Tensor) else value)
-        loss = loss_of([outputs[id(output)] for output in captured.outputs], labels, losses)
-        reported.append(loss.item())
-        if step == STEPS - 1:
-            break
-        gradients = torch.autograd.grad(loss, [tensors[name] for name in trained])
-        first = first or gradients
-        with torch.no_grad():
-            for name, gradient in zip(trained, gradients):
-                tensors[name] -= RATE * gradient
-    return numpy.array(reported), {name: g.double().numpy() for name, g in zip(trained, first)}
+    def arrays(self, used):
+        """Yields names in the file, and arrays of float64, of the parameters and buffers that are used."""
+        yield "losses", self.losses
+        for kind, tensors in (("gradient", self.gradients), ("after", self.after)):
+            yield from ((f"{kind}.{n}", tensors[n].double().numpy()) for n in used if n in tensors)
 
 
-def record(captured, nodes, trained, losses, images, labels):
-    """Returns arrays by their names in the file. `nodes` are those of the graph, `trained` names of
-    parameters."""
+@dataclasses.dataclass
+class Training:
+    """The training of a module on one batch, and that of what was read of it."""
+
+    module: torch.nn.Module
+    captured: object  # all that was read of it
+    loss: object  # the user's, of an output and labels
+    losses: list  # those of graph.json, with their weights
+    images: torch.Tensor
+    labels: torch.Tensor
+
+    def run(self, forward, state, steps, dtype, scale=1):
+        """Trains tensors for some steps. `forward` returns the outputs for images."""
+        images = (self.images.double() * scale).to(dtype)
+        labels = self.labels.to(dtype) if self.labels.is_floating_point() else self.labels
+        trained = {name: state[name] for name in state if isinstance(state[name], torch.nn.Parameter)}
+        optimiser = torch.optim.SGD([p for p in trained.values() if p.requires_grad], RATE)
+        reported, first = [], None
+        for _ in range(steps):
+            optimiser.zero_grad()
+            outputs = forward(images)
+            loss = sum(l.weight * self.loss(o, labels) for o, l in zip(outputs, self.losses))
+            reported.append(loss.item())
+            loss.backward()
+            if first is None:
+                first = {
+                    name: torch.zeros_like(p) if p.grad is None else p.grad.clone()
+                    for name, p in trained.items()
+                }
+            optimiser.step()
+        after = {name: t.detach().clone() for name, t in state.items()}
+        return Trained(numpy.array(reported), first, after)
+
+    def own(self, steps, dtype, scale=1):
+        """Trains a copy of the user's own module."""
+        module = in_training(self.module).to(dtype)
+        state = dict([*module.named_parameters(), *module.named_buffers()])
+        try:
+            with WithoutRandomness():
+                return self.run(lambda x: flat(module(x)), state, steps, dtype, scale)
+        except Exception as problem:
+            raise AntichainError(
+                f"the model can't be trained{users_line(problem)}: {said(problem)}"
+            ) from problem
+
+    def read(self, steps, dtype, look=lambda call, value: None):
+        """Trains what was read of the module. `look` sees each call and its result in the first step."""
+        module = in_training(self.module).to(dtype)
+        state = dict([*module.named_parameters(), *module.named_buffers()])
+        constants = {
+            name: t.to(dtype) if t.is_floating_point() else t for name, t in self.captured.tensors.items()
+        }
+        tensors, outputs, seen = {**constants, **state}, self.captured.outputs, []
+        means = [c.kwargs.get("running_mean") for c in self.captured.calls if c.key == "batch_norm"]
+        counts = [m.name.replace("running_mean", "num_batches_tracked") for m in means if m is not None]
+
+        def forward(images):
+            found = {}
+            for call, value in replay(self.captured.calls, tensors, {"images": images}, random=False):
+                if any(call is output for output in outputs):
+                    found[id(call)] = value
+                if not seen:
+                    look(call, value.detach() if isinstance(value, torch.Tensor) else value)
+            seen.append(True)
+            for name in counts:
+                if name in state:
+                    state[name] += 1
+            return [found[id(o)] for o in outputs]
+
+        return self.run(forward, state, steps, dtype)
+
+    def compare(self, steps, look=lambda call, value: None):
+        """Returns the floating-point type that the user's code computes in, float64 where it can, and what
+        the module's own training gives. Throws AntichainError where what was read of it gives something
+        else."""
+        try:
+            dtype, own = torch.float64, self.own(steps, torch.float64)
+        except AntichainError:
+            dtype, own = torch.float32, self.own(steps, torch.float32)
+        read = self.read(steps, dtype, look)
+        before = dict([*self.module.named_parameters(), *self.module.named_buffers()])
+        whole = sum(g.norm().item() ** 2 for g in own.gradients.values()) ** 0.5
+        again = None
+
+        def check(what, difference_to, length):
+            """Compares with what a change of the images by a rounding makes, where the two differ."""
+            nonlocal again
+            difference = difference_to(read)
+            if difference <= SAME[dtype] * length:
+                return
+            again = again or self.own(steps, dtype, self.rounding(1, torch.finfo(dtype).eps))
+            if not difference <= ROUNDINGS * difference_to(again):
+                raise AntichainError(
+                    f"training the model changes {what} otherwise than training what was read of the model: "
+                    "its forward may change tensors by itself, use hooks or inference_mode, run batch norm "
+                    "again in an activation checkpoint, compute in fewer bits, or have gradients of its own"
+                )
+
+        for name, gradient in own.gradients.items():
+            check(
+                f"the parameter {name}",
+                lambda other: (gradient - other.gradients[name]).norm().item(),
+                gradient.norm().item() + whole / 100,
+            )
+        for name, tensor in own.after.items():
+            start, end = before[name].detach().cpu().to(tensor.dtype).double(), tensor.double()
+            moved = (end - start).norm().item()
+            check(
+                f"the {'parameter' if name in own.gradients else 'buffer'} {name}",
+                lambda other: (end - other.after[name].double()).norm().item(),
+                moved + RATE * whole / 100 + 1e-3 * start.norm().item() if moved else 0,
+            )
+        for i, loss in enumerate(own.losses):
+            check(f"the loss of step {i + 1}", lambda other: abs(loss - other.losses[i]), abs(loss))
+        return dtype, own
+
+    def rounding(self, seed, size=2**-23):
+        """Returns factors for the images that change them by half a rounding at most, so that everything
+        behind them is rounded otherwise."""
+        draws = torch.Generator().manual_seed(seed)
+        return 1 + size * (torch.rand(self.images.shape, generator=draws, dtype=torch.float64) - 0.5)
+
+
+def record(training, nodes, used):
+    """Returns arrays by their names in the file. `nodes` are those of the graph, `used` the names of the
+    parameters and buffers that they have."""
     shown = {id(node.call): node for node in nodes if node.call}
+    images, labels = training.images, training.labels
     results = {
         "input.images": images.double().numpy(),
         "input.labels": labels.double().numpy() if labels.is_floating_point() else labels.int().numpy(),
@@ -63,21 +191,18 @@ def record(captured, nodes, trained, losses, images, labels):
         node = shown.get(id(call))
         if node:
             back = [node.order.index(axis) for axis in range(len(node.order))]
-            results[f"node.{node.name}"] = value.permute(back).contiguous().numpy()
+            results[f"node.{node.name}"] = value.permute(back).contiguous().double().numpy()
 
-    given = (captured, trained, losses, images, labels)
-    right, gradients = train(*given, torch.float64, keep)
-    results.update({"loss": right[0], "losses": right})
-    results.update((f"gradient.{name}", gradient) for name, gradient in gradients.items())
-    draws = torch.Generator().manual_seed(0)
+    _, own = training.compare(STEPS, keep)
+    right = dict(own.arrays(used))
+    results["loss"] = right["losses"][0]
+    results.update(right)
     for i in range(PASSES):
-        # A change by half a rounding at most has everything behind it rounded otherwise.
-        rounding = 2**-23 * (torch.rand(images.shape, generator=draws) - 0.5) if i else 0
-        off = images.double() * (1 + rounding)
-        rounded, rounded_gradients = train(captured, trained, losses, off, labels, torch.float32)
-        errors = {f"gradient.{n}": numpy.linalg.norm(rounded_gradients[n] - g) for n, g in gradients.items()}
-        errors["losses"] = abs(rounded - right)
-        for name, error in errors.items():
+        rounded = dict(training.own(STEPS, torch.float32, training.rounding(i) if i else 1).arrays(used))
+        for name, array in right.items():
+            error = (
+                abs(rounded[name] - array) if name == "losses" else numpy.linalg.norm(rounded[name] - array)
+            )
             name = f"float32_error.{name}"
             results[name] = numpy.maximum(results.get(name, 0), error)
     return results

@@ -98,7 +98,8 @@ class Translation:
         self.names = names
         self.nodes = []
         self.made = set()  # the nodes' names
-        self.parameters = []  # names of those that nodes have
+        self.state = {}  # names that parameters and buffers have in graph.json, by those of the module
+        self.parameters = []  # the module's names of those that nodes have
         self.buffers = []
         self.call = None
         self.plain_forms = {}
@@ -165,11 +166,21 @@ class Translation:
 
         return image, restored
 
-    def uses(self, *tensors):
-        """Notes that the call's node has these parameters or buffers."""
-        for t in tensors:
-            if isinstance(t, Tensor):
-                (self.parameters if t.kind is Kind.parameter else self.buffers).append(t.name)
+    def uses(self, **tensors):
+        """Notes that the call's node has these parameters or buffers, by the names that operators give them.
+        One without a name ("_") has the node's."""
+        for own, t in tensors.items():
+            if t is None:
+                continue
+            kind = Kind.buffer if own.startswith("running_") else Kind.parameter
+            if not isinstance(t, Tensor) or t.kind is not kind:
+                said = t if isinstance(t, Tensor) else "computed"
+                raise Unsupported(f"a {own.replace('_', ' ').strip() or 'factor'} that is {said},")
+            self.enter(t.name, own)
+            (self.parameters if kind is Kind.parameter else self.buffers).append(t.name)
+
+    def enter(self, name, own):
+        self.state[name] = self.call.name if own == "_" else f"{self.call.name}.{own}"
 
 
 def parameter(t, what):
@@ -181,13 +192,26 @@ def parameter(t, what):
     return t.shape
 
 
-def translate(captured, names_taken, rows, operators):
-    """Returns the Translation of the calls, and the values of the outputs, in a list.
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """What of a call is not supported."""
 
-    `rows` is the table: functions of a Translation and the call's arguments, by the call's key. `operators`
-    are the names of ours, for the error.
+    said: str
+    call: Call
+
+
+def unknown(call):
+    """Returns what stands for the result of a call that is not translated: calls behind it see its shape."""
+    return None if call.shape is None else Value("?", call.shape, natural(len(call.shape)))
+
+
+def translate(captured, names_taken, rows):
+    """Returns the Translation of the calls, the values of the outputs in a list, and Problems, with which the
+    others mean nothing.
+
+    `rows` is the table: functions of a Translation and the call's arguments, by the call's key.
     """
-    known = {}
+    known, problems, lost = {}, [], set()
 
     def value_of(r):
         return known[id(r)] if isinstance(r, Call) else images if r.kind is Kind.input else r
@@ -202,21 +226,16 @@ def translate(captured, names_taken, rows, operators):
     t = Translation(first.shape[0], Names([*names_taken, *(c.name for c in captured.calls)]))
     for call in captured.calls:
         t.call = call
-        row = rows.get(call.key)
         try:
-            if row is None:
-                raise Unsupported(f"'{call.key}'")
-            args, kwargs = map_references(value_of, (call.args, call.kwargs))
-            try:
-                inspect.signature(row).bind(t, *args, **kwargs)
-            except TypeError as problem:
-                raise Unsupported(f"'{call.key}' with these arguments ({problem})")
-            value = row(t, *args, **kwargs)
+            if any(id(r) in lost for r in references(call)):  # a part of what was not translated
+                raise Unsupported("")
+            value = row_of(t, rows, call, value_of)
         except Unsupported as problem:
-            raise AntichainError(
-                f"{problem} at node {call.name} ({call.where}) is not supported; the operators are "
-                f"{', '.join(operators)}"
-            ) from None
+            value = unknown(call)
+            if str(problem):
+                problems.append(Problem(str(problem), call))
+            if value is None:
+                lost.add(id(call))
         known[id(call)] = value
         if (
             isinstance(value, Value)
@@ -225,4 +244,20 @@ def translate(captured, names_taken, rows, operators):
             and t.nodes[-1].call is None
         ):
             t.nodes[-1].call, t.nodes[-1].order = call, value.order
-    return t, [value_of(output) for output in captured.outputs]
+    return t, [value_of(output) for output in captured.outputs], problems
+
+
+def row_of(t, rows, call, value_of):
+    """Returns what the table's row makes of a call. Throws Unsupported."""
+    row = rows.get(call.key)
+    if row is None:
+        raise Unsupported(f"'{call.key}'")
+    args, kwargs = map_references(value_of, (call.args, call.kwargs))
+    try:
+        inspect.signature(row).bind(t, *args, **kwargs)
+    except TypeError as problem:
+        raise Unsupported(f"'{call.key}' with these arguments ({problem})")
+    try:
+        return row(t, *args, **kwargs)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as problem:
+        raise Unsupported(f"'{call.key}' with these arguments ({type(problem).__name__}: {problem})")

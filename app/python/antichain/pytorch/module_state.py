@@ -1,0 +1,142 @@
+"""What a module holds beside its numbers that changes how PyTorch trains it. Nothing of it is in graph.json,
+so it is refused here, each by the name of the module or parameter."""
+
+import collections
+
+import torch
+
+from antichain.error import AntichainError
+
+# Modules of torch.nn that compute one thing in training and another in evaluation.
+TWO_MODES = (
+    torch.nn.modules.batchnorm._NormBase,
+    torch.nn.modules.dropout._DropoutNd,
+    torch.nn.MultiheadAttention,
+    torch.nn.RNNBase,
+    torch.nn.RReLU,
+    torch.nn.TransformerEncoder,
+    torch.nn.TransformerEncoderLayer,
+)
+
+
+def named(name, of):
+    return f"{name or 'the model'} ({type(of).__name__})"
+
+
+def in_list(names):
+    """Returns "a, b, c and 4 more"."""
+    names = list(names)
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _backward_hooks(module):
+    return any(getattr(module, kind, None) for kind in ("_backward_hooks", "_backward_pre_hooks"))
+
+
+def _gradient_hooks(parameter):
+    return any(getattr(parameter, k, None) for k in ("_backward_hooks", "_post_accumulate_grad_hooks"))
+
+
+def _computed_weights(module):
+    """Returns the names of tensors that a module computes anew before each pass: those of weight_norm,
+    spectral_norm and pruning, old and new."""
+    hooks = [
+        h for h in module._forward_pre_hooks.values() if type(h).__module__.startswith("torch.nn.utils.")
+    ]
+    return [
+        *getattr(module, "parametrizations", ()),
+        *(getattr(h, "name", getattr(h, "_tensor_name", "weight")) for h in hooks),
+        *(n for n, t in vars(module).items() if isinstance(t, torch.Tensor) and t.grad_fn is not None),
+    ]
+
+
+def _of_one_memory(tensors):
+    """Returns lists of the names of tensors that lie at one place."""
+    names = collections.defaultdict(list)
+    for name, t in tensors.items():
+        if isinstance(t, torch.Tensor) and t.layout is torch.strided and t.numel() and t.data_ptr():
+            names[t.data_ptr()].append(name)
+    return [group for group in names.values() if len(group) > 1]
+
+
+def what_is_not_done(module):
+    """Returns what of a module's state Antichain would not do, as clauses of a sentence. Throws
+    AntichainError where it is no module of which parameters can be read."""
+    if not isinstance(module, torch.nn.Module):
+        said = f"the class {module.__name__}" if isinstance(module, type) else type(module).__name__
+        raise AntichainError(f"the model is a torch.nn.Module, but {said} is given")
+    modules = dict(module.named_modules())
+    parameters = dict(module.named_parameters())
+    clauses = []
+
+    def refuse(names, clause):
+        if names := list(names):
+            clauses.append(clause.format(in_list(names)))
+
+    mode = {True: "training", False: "evaluation"}
+    refuse(
+        (
+            named(n, m)
+            for n, m in modules.items()
+            if m.training != module.training
+            and (isinstance(m, TWO_MODES) or not type(m).__module__.startswith("torch.nn."))
+        ),
+        f"{{}} is in {mode[not module.training]} mode while the model is in {mode[module.training]} mode, "
+        "but all of it is trained (call train() of the model; --freeze, which keeps parts as they are, is to "
+        "come)",
+    )
+    refuse(
+        (named(n, m) for n, m in modules.items() if getattr(m, "momentum", 0) is None),
+        "{} has momentum=None, an average over all batches (give it a momentum, such as 0.1)",
+    )
+    refuse(
+        (named(n, m) for n, m in modules.items() if _backward_hooks(m)),
+        "{} has a backward hook (remove it)",
+    )
+    everywhere = vars(torch.nn.modules.module)
+    refuse(
+        (n for n in ("_global_backward_hooks", "_global_backward_pre_hooks") if everywhere.get(n)),
+        "backward hooks of all modules are registered, {} (remove them)",
+    )
+    refuse(
+        (named(n, m) for n, m in modules.items() if hasattr(m, "_orig_mod")),
+        "{} is compiled by torch.compile (give the module itself, its _orig_mod)",
+    )
+    refuse(
+        (n for n, p in parameters.items() if _gradient_hooks(p)),
+        "the gradient of the parameter {} has a hook (remove it)",
+    )
+    refuse(
+        dict.fromkeys(f"{n or 'the model'}.{w}" for n, m in modules.items() for w in _computed_weights(m)),
+        "{} is computed before each pass, as weight_norm, spectral_norm and pruning do "
+        "(remove_parametrizations, remove_weight_norm and the like make it a parameter)",
+    )
+    refuse(
+        (n for n, p in parameters.items() if isinstance(p, torch.nn.parameter.UninitializedTensorMixin)),
+        "{} has no shape yet (run the lazy module once before)",
+    )
+    if clauses:
+        return clauses
+    shared = _of_one_memory(module.state_dict(keep_vars=True))
+    refuse(
+        (" = ".join(names) for names in shared if any(n in parameters for n in names)),
+        "{} are one tensor of several names, but each parameter is trained by itself (clone it)",
+    )
+    refuse(
+        (" = ".join(names) for names in shared if not any(n in parameters for n in names)),
+        "{} are one buffer of several names, but each module has buffers of its own (clone it)",
+    )
+    return clauses
+
+
+def frozen(module, used):
+    """Returns a clause about parameters of the network that PyTorch would not train, in a list."""
+    parameters = dict(module.named_parameters())
+    names = [name for name in used if not parameters[name].requires_grad]
+    if not names:
+        return []
+    return [
+        f"the parameter{'s' * (len(names) > 1)} {in_list(names)} {'have' if len(names) > 1 else 'has'} "
+        "requires_grad=False, but all parameters are trained (--freeze, which keeps them as they are, is to "
+        "come)"
+    ]
