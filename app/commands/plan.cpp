@@ -52,9 +52,9 @@ void check(const PlanCommandOptions& o) {
   if (o.compare && !o.planning.plan_file.empty())
     throw Error("--compare makes a plan by every method, but --plan gives one", "leave out one of them",
                 ExitCode::usage);
-  if (o.runtime.empty() != o.runtime_file.empty())
-    throw Error("--for names the runtime that a plan is written for, and --out its file",
-                "give both or neither", ExitCode::usage);
+  if (o.runtime.empty() && !o.runtime_file.empty())
+    throw Error("--out is the file of a plan for another runtime, but none is named", "give --for, too",
+                ExitCode::usage);
   std::error_code ignored;
   if (o.schedule.schedule == planned_order) return;
   if (!is_training_policy(o.schedule.schedule) && std::filesystem::exists(o.schedule.schedule, ignored))
@@ -90,21 +90,37 @@ void compare(const PlanCommandOptions& options, const Profile& profile, const Pl
   write_plan(options, comparison.plan(task.method), profile);
 }
 
+// Returns whether the runtime can read the plan that the task makes.
+bool can_be_written(const std::string& runtime, const Profile& profile, const PlanTask& task) {
+  try {
+    plan_for(runtime, make_plan(profile, task), profile);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 // Has the network cut only where the runtime can cut it.
-void keep_layers_whole(const std::string& runtime, const Profile& profile, PlanOptions& options) {
-  options.together = layers_for(runtime, profile);
-  const int stages = options.stages * options.chunks, layers = int(options.together.size());
-  if (options.replicas.off() && !options.at_most && layers > 0 && layers < stages)
-    throw Error(fmt::format("{} stages are asked for, but {} is {} for {}", stages, profile.model,
-                            counted(layers, "layer"), runtime),
+void keep_layers_whole(const std::string& runtime, const Profile& profile, PlanTask& task) {
+  PlanOptions& options = task.options;
+  Layers layers = layers_for(runtime, profile);
+  const int stages = options.stages * options.chunks, most = int(layers.size());
+  if (options.replicas.off() && !options.at_most && most < stages)
+    throw Error(fmt::format("{} stages are asked for, but {} can be cut into {} at most for {}", stages,
+                            profile.model, most, runtime),
                 "plan for fewer stages, or with --at-most");
+  options.together = layers_for(runtime, profile, Cuts::one_by_one);
+  if (int(options.together.size()) > most && task.method == Method::antichain &&
+      !can_be_written(runtime, profile, task))
+    options.together = std::move(layers);
 }
 
 void answer(const PlanCommandOptions& options, const GivenFiles& given, const Profile& profile, int ranks) {
   begin_answer();
   PlanTask task = plan_task(options.planning, given, profile, options.schedule.schedule,
                             options.network.microbatches, ranks);
-  if (!options.runtime.empty()) keep_layers_whole(options.runtime, profile, task.options);
+  if (!options.runtime.empty() && options.planning.plan_file.empty())
+    keep_layers_whole(options.runtime, profile, task);
   if (!options.antichains_file.empty())
     write_output(options.antichains_file, draw_antichains(profile, options.planning.max_states));
   if (options.compare) return compare(options, profile, task);
@@ -178,10 +194,12 @@ void add_plan(CLI::App& app) {
       "runtime", runtime_names())
       ->type_name("NAME")
       ->group("Output");
-  add_output_option(command, "--out", options->runtime_file, "the file for --for");
+  add_output_option(command, "--out", options->runtime_file, "the file for --for [standard output]");
   command.callback([options, &command] {
     settle_batch(options->network);
     settle_optimiser(command, recipe_of(options->network.model), options->optimiser);
+    if (!options->runtime.empty() && options->runtime_file.empty())
+      keep_standard_output("--out", options->runtime_file = "-");
     run(*options);
   });
 }

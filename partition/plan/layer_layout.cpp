@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <string_view>
 
 #include "framework/error.h"
+#include "partition/plan/called_modules.h"
 #include "partition/plan/runtime_format.h"
 
 namespace antichain {
@@ -26,25 +28,32 @@ std::optional<int> number_of(std::string_view text) {
   return number;
 }
 
-// Returns what each node is within its block: its name behind LIST.N, and its operator.
-std::vector<std::pair<std::string, std::string>> parts_of(const std::vector<int>& block, size_t list,
-                                                          const Profile& profile) {
+// Returns what each node of LIST.N is: its path behind LIST.N, and its operator.
+std::vector<std::pair<std::string, std::string>> parts_of(const std::vector<int>& block,
+                                                          const std::string& module, const Profile& profile) {
   std::vector<std::pair<std::string, std::string>> parts;
   for (const int n : block) {
-    const std::string& name = profile.nodes[n].name;
-    parts.emplace_back(name.substr(std::min(name.find('.', list + 1), name.size())), profile.nodes[n].op);
+    const std::string& path = path_of(profile, n);
+    parts.emplace_back(lies_in(path, module) ? path.substr(module.size()) : without_count(path),
+                       profile.nodes[n].op);
   }
   return parts;
 }
 
-// Returns whether the blocks are alike and follow each other without other nodes in between.
-bool are_layers(const Blocks& blocks, size_t list, const Profile& profile) {
-  if (blocks.size() < 2 || blocks[0].empty()) return false;
-  int next = blocks[0][0];
-  for (const std::vector<int>& block : blocks) {
-    if (parts_of(block, list, profile) != parts_of(blocks[0], list, profile)) return false;
-    for (const int n : block)
-      if (n != next++) return false;
+// Gives each block the nodes between it and the next one, and the last as many. Returns whether the blocks
+// are alike then and follow each other.
+bool become_layers(Blocks& blocks, const std::string& list, const Profile& profile) {
+  if (blocks.size() < 2) return false;
+  const int size = blocks[1][0] - blocks[0][0], begin = blocks[0][0];
+  if (size <= 0 || begin + size * int64_t(blocks.size()) > int64_t(profile.nodes.size())) return false;
+  for (size_t b = 0; b < blocks.size(); ++b) {
+    std::vector<int> layer(static_cast<size_t>(size));
+    std::iota(layer.begin(), layer.end(), begin + int(b) * size);
+    if (blocks[b].front() != layer.front() || blocks[b].back() > layer.back()) return false;
+    blocks[b] = std::move(layer);
+    if (parts_of(blocks[b], fmt::format("{}.{}", list, b), profile) !=
+        parts_of(blocks[0], fmt::format("{}.0", list), profile))
+      return false;
   }
   return true;
 }
@@ -53,11 +62,12 @@ bool are_layers(const Blocks& blocks, size_t list, const Profile& profile) {
 Blocks equal_blocks(const Profile& profile) {
   std::map<std::string, std::map<int, std::vector<int>>> lists;
   for (size_t n = 0; n < profile.nodes.size(); ++n) {
-    const std::string& name = profile.nodes[n].name;
-    for (size_t at = name.find('.'); at != std::string::npos; at = name.find('.', at + 1)) {
-      const size_t end = std::min(name.find('.', at + 1), name.size());
-      if (const auto number = number_of(std::string_view(name).substr(at + 1, end - at - 1)))
-        lists[name.substr(0, at)][*number].push_back(int(n));
+    if (profile.nodes[n].role != Role::compute) continue;
+    const std::string& path = path_of(profile, int(n));
+    for (size_t at = path.find('.'); at != std::string::npos; at = path.find('.', at + 1)) {
+      const size_t end = std::min(path.find('.', at + 1), path.size());
+      if (const auto number = number_of(std::string_view(path).substr(at + 1, end - at - 1)))
+        lists[path.substr(0, at)][*number].push_back(int(n));
     }
   }
   Blocks largest;
@@ -66,7 +76,7 @@ Blocks equal_blocks(const Profile& profile) {
     Blocks blocks;
     for (const auto& [number, nodes] : numbered)
       if (number == int(blocks.size())) blocks.push_back(nodes);
-    if (blocks.size() != numbered.size() || !are_layers(blocks, list.size(), profile)) continue;
+    if (blocks.size() != numbered.size() || !become_layers(blocks, list, profile)) continue;
     const size_t nodes = blocks.size() * blocks[0].size();
     if (nodes > most) most = nodes, largest = blocks;
   }
@@ -115,7 +125,7 @@ std::vector<int> computed(const Profile& profile, int begin, int end) {
 
 }  // namespace
 
-Layers transformer_layers(const Profile& profile) {
+Layers transformer_layers(const Profile& profile, Cuts) {
   Layers layers = equal_blocks(profile);
   const int first = layers.front().front(), behind = layers.back().back() + 1;
   if (const auto before = computed(profile, 0, first); !before.empty()) layers.insert(layers.begin(), before);

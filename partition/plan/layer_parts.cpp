@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "framework/error.h"
+#include "partition/plan/called_modules.h"
 #include "partition/plan/runtime_format.h"
 #include "partition/profile/json_text.h"
 
@@ -40,15 +41,19 @@ Layers parts_of_one_tensor(const Profile& profile) {
 
 // Returns the innermost module around all nodes of a layer, "" where that is the model.
 std::string module_around(const std::vector<int>& layer, const Profile& profile) {
-  std::string module = profile.nodes[layer[0]].name;
-  for (const int n : layer)
-    while (!module.empty() && !profile.nodes[n].name.starts_with(module + "."))
-      module.erase(module.find('.') == std::string::npos ? 0 : module.rfind('.'));
+  std::string module = path_of(profile, layer[0]);
+  // A node's own name is that of no module around it.
+  const auto holds = [&](int n) {
+    const std::string& path = path_of(profile, n);
+    return lies_in(path, module) && (profile.called_once || path != module);
+  };
+  while (!module.empty() && !std::ranges::all_of(layer, holds))
+    module.erase(module.find('.') == std::string::npos ? 0 : module.rfind('.'));
   return module;
 }
 
 bool is_in(const std::string& inner, const std::string& module) {
-  return !module.empty() && (inner + ".").starts_with(module + ".");
+  return !module.empty() && lies_in(inner, module);
 }
 
 // Returns the names of what a layer computes. What a layer's only node absorbed are layers, too, because they
@@ -68,7 +73,7 @@ std::vector<std::string> listed_layers(const std::vector<int>& layer, const Prof
 
 // Where branches make a part of several nodes, a layer is the module around them, with what that module
 // computes before and behind the branches.
-Layers layers_of_one_tensor(const Profile& profile) {
+Layers layers_of_one_tensor(const Profile& profile, Cuts) {
   Layers layers;
   std::vector<std::string> around;  // per layer
   std::string module;               // of the last layer, where it has branches
@@ -97,7 +102,7 @@ std::string layer_parts(const Plan& plan, const Profile& profile) {
   const std::vector<int> stage_of = plan.stage_of(int(profile.nodes.size()));
   std::vector<std::string> lines;
   std::vector<size_t> parts;  // the first layer of each stage
-  for (const std::vector<int>& layer : layers_of_one_tensor(profile)) {
+  for (const std::vector<int>& layer : layers_of_one_tensor(profile, Cuts::any_at_once)) {
     const int stage = stage_of[layer[0]];
     for (const int n : layer)
       if (stage_of[n] != stage)

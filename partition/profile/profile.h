@@ -50,6 +50,7 @@ struct ProfileNode {
   NodeCost cost;
   bool in_place = false;  // whether it changes an input, as PyTorch's ReLU(inplace=True) does
   std::vector<std::string> absorbed = {};  // names of the nodes fused into this one; they refer to it
+  std::string module = {};  // the PyTorch module whose forward makes the call, where that was recorded
 
   bool called(std::string_view) const;  // whether this is its own name or that of an absorbed node
 };
@@ -76,6 +77,9 @@ struct Profile {
   double overhead_s = 0;  // of one forward or backward action, on top of its nodes
   // The source file names nodes by id ("node7"), so plans do too, and they list inputs in stage 0.
   bool ids_are_names = false;
+  // These are the PyTorch modules whose forward runs once, outer ones first. Where they were recorded, nodes
+  // are in the order in which the model's code runs.
+  std::optional<std::vector<std::string>> called_once = {};
   std::vector<ProfileNode> nodes;
 
   std::vector<std::vector<int>> consumers() const;

@@ -44,19 +44,30 @@ Precision precision_of(const JsonReader& field) {
       fmt::format("\"{}\" is no precision; choose one of {}", name, fmt::join(precision_names(), ", ")));
 }
 
+std::string listed(const std::vector<std::string>& names) {
+  std::vector<std::string> texts;
+  for (const std::string& name : names) texts.push_back(quoted(name));
+  return fmt::format("[{}]", fmt::join(texts, ", "));
+}
+
+std::vector<std::string> names_in(const JsonReader& field) {
+  std::vector<std::string> names;
+  for (const JsonReader& name : field.elements()) names.push_back(name.string());
+  return names;
+}
+
 std::string line(int id, const ProfileNode& node) {
   const NodeCost& cost = node.cost;
-  std::vector<std::string> absorbed;
-  for (const std::string& name : node.absorbed) absorbed.push_back(quoted(name));
   return fmt::format(
-      R"({{"id": {}, "name": {}, {}"op": {}, "role": "{}", "inputs": [{}], {}"needs_gradient": {}, )"
+      R"({{"id": {}, "name": {}, {}{}"op": {}, "role": "{}", "inputs": [{}], {}"needs_gradient": {}, )"
       R"("forward_us": {}, "backward_input_us": {}, "backward_weight_us": {}, {}"update_us": {}, )"
       R"("output_bytes": {}, "param_bytes": {}, {}{}"stash_bytes": {}, "keeps_output": {}, "flops": {}}})",
       id, quoted(node.name),
-      absorbed.empty() ? "" : fmt::format(R"("absorbed": [{}], )", fmt::join(absorbed, ", ")),
-      quoted(node.op), role_name(node.role), fmt::join(node.inputs, ", "),
-      node.in_place ? R"("in_place": true, )" : "", node.needs_gradient, json_microseconds(cost.forward_s),
-      json_microseconds(cost.backward_input_s), json_microseconds(cost.backward_weight_s),
+      node.absorbed.empty() ? "" : fmt::format(R"("absorbed": {}, )", listed(node.absorbed)),
+      node.module.empty() ? "" : fmt::format(R"("module": {}, )", quoted(node.module)), quoted(node.op),
+      role_name(node.role), fmt::join(node.inputs, ", "), node.in_place ? R"("in_place": true, )" : "",
+      node.needs_gradient, json_microseconds(cost.forward_s), json_microseconds(cost.backward_input_s),
+      json_microseconds(cost.backward_weight_s),
       cost.backward_parted_s > 0
           ? fmt::format(R"("backward_parted_us": {}, )", json_microseconds(cost.backward_parted_s))
           : "",
@@ -101,8 +112,8 @@ ProfileNode node_of(JsonReader field, int id) {
   int64_t written = field.at("id").integer();
   if (written != id) field.fail(fmt::format("id {} stands where node {} is expected", written, id));
   node.name = field.at("name").string();
-  if (field.has("absorbed"))
-    for (const JsonReader& name : field.at("absorbed").elements()) node.absorbed.push_back(name.string());
+  if (field.has("absorbed")) node.absorbed = names_in(field.at("absorbed"));
+  if (field.has("module")) node.module = field.at("module").string();
   node.op = field.at("op").string();
   node.role = role_of(field.at("role"));
   node.inputs = inputs_of(field.at("inputs"), id);
@@ -143,7 +154,7 @@ std::string to_json(const Profile& profile) {
   "threads": {},
   "ranks_at_once": {},
   "link": {},{}
-  "overhead_us": {},{}
+  "overhead_us": {},{}{}
   "nodes": [
 {}
   ]
@@ -155,8 +166,9 @@ std::string to_json(const Profile& profile) {
           : fmt::format("\n  \"precision\": \"{}\",", name_of(profile.precision)),
       profile.microbatch, profile.threads, profile.ranks_at_once, to_json(profile.link),
       profile.link_way.empty() ? "" : fmt::format("\n  \"link_way\": {},", quoted(profile.link_way)),
-      json_microseconds(profile.overhead_s), profile.ids_are_names ? "\n  \"ids_are_names\": true," : "",
-      fmt::join(lines, ",\n"));
+      json_microseconds(profile.overhead_s),
+      profile.called_once ? fmt::format("\n  \"called_once\": {},", listed(*profile.called_once)) : "",
+      profile.ids_are_names ? "\n  \"ids_are_names\": true," : "", fmt::join(lines, ",\n"));
 }
 
 Profile profile_from_json(const std::string& text, const std::string& origin) {
@@ -177,6 +189,7 @@ Profile profile_from_json(const std::string& text, const std::string& origin) {
   if (file.has("link_way")) profile.link_way = file.at("link_way").string();
   profile.overhead_s = seconds_from_us(file.at("overhead_us"));
   profile.ids_are_names = file.has("ids_are_names") && file.at("ids_are_names").boolean();
+  if (file.has("called_once")) profile.called_once = names_in(file.at("called_once"));
   std::set<std::string> names;
   Totals totals;
   for (const JsonReader& element : file.at("nodes").elements()) {

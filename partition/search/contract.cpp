@@ -92,7 +92,16 @@ CutGraph merge(const CutGraph& graph, const std::vector<std::vector<int>>& toget
     group[v] = set == set_of.end() ? groups : group_of.try_emplace(set->second, groups).first->second;
     groups = std::max(groups, group[v] + 1);
   }
-  return grouped(graph, group, groups);
+  CutGraph merged = grouped(graph, group, groups);
+  // Each set follows the one before it.
+  for (auto set = group_of.begin(), next = set; set != group_of.end() && ++next != group_of.end();
+       set = next) {
+    std::vector<int>&inputs = merged.inputs[next->second], &consumers = merged.consumers[set->second];
+    if (std::ranges::binary_search(inputs, set->second)) continue;
+    inputs.insert(std::ranges::upper_bound(inputs, set->second), set->second);
+    consumers.insert(std::ranges::upper_bound(consumers, next->second), next->second);
+  }
+  return merged;
 }
 
 CutGraph contract(const CutGraph& graph, Contraction how, int64_t most_work_ns) {

@@ -13,9 +13,9 @@ namespace antichain {
 
 enum class Contraction { chains, chains_and_branches };
 
-// Returns the graph in which each of these sets of profile nodes is one node. No path between two nodes of a
-// set may lead through a node outside it. In the graph's order no outside node may come between them, except
-// nodes that nobody reads.
+// Returns the graph in which each of these sets of profile nodes is one node, and no set can be cut off
+// before the one that it follows in the list. No path between two nodes of a set may lead through a node
+// outside it. In the graph's order no outside node may come between them, except nodes that nobody reads.
 CutGraph merge(const CutGraph&, const std::vector<std::vector<int>>& together);
 
 // Repeats until nothing changes. No merged node has more work than `most_work_ns`, so that the slowest stage

@@ -1,6 +1,8 @@
 """These tests use profiles, plans and simulations as objects. The program is $ANTICHAIN, and PyTorch is not
 needed."""
 
+import io
+import json
 import os
 import pathlib
 import shutil
@@ -43,7 +45,7 @@ class Objects(unittest.TestCase):
 
     def test_a_plan_has_every_node_once(self):
         plan = antichain.plan(
-            self.profile, stages=3, method="antichain", link_bytes_per_s="1GB", at_most=False
+            self.profile, stages=3, method="antichain", link_bytes_per_s="1GB", at_most=None
         )
         self.assertEqual(len(plan.stages), 3)
         computed = [n["name"] for n in self.profile.data["nodes"] if n["role"] != "input"]
@@ -88,10 +90,91 @@ class Objects(unittest.TestCase):
                 function()
             self.assertIn(said, str(caught.exception))
 
+    def test_a_module_of_a_shipped_profile_is_split_once(self):
+        for model in ("resnet18", "squeezenet1_0"):
+            for stages in (4, 8, 16):
+                with self.subTest(model, stages=stages):
+                    printed = antichain.run(
+                        "plan",
+                        profile=FILE.with_name(f"{model}.json"),
+                        stages=stages,
+                        for_="torch",
+                        listener=lambda *_: None,
+                    )
+                    points = json.loads(printed, object_pairs_hook=list)  # nothing else is on standard output
+                    self.assertEqual(len({name for name, _ in points}), stages - 1)
+
+    def test_options_are_passed_as_what_they_mean(self):
+        said = program.flags(
+            ["train"],
+            {
+                "max_states": numpy.int64(9),
+                "nesterov": False,
+                "flip": numpy.bool_(False),
+                "no_flip": False,
+                "quiet": True,
+                "plan": None,
+                "for_": "torch",
+                "cuts": ["a", "b"],
+                "lr": 1e-5,
+                "results": pathlib.Path("-r"),
+            },
+        )
+        expected = "max-states=9 no-nesterov no-flip flip quiet for=torch cuts=a,b lr=1e-05 results=-r"
+        self.assertEqual(said, ["--" + word for word in expected.split()])
+        for wrong in (
+            {"quiet": False},
+            {"stages": {1: 2}},
+            {"cuts": []},
+            {"cuts": ["a,b"]},
+            {"stages": b"2"},
+            {"lr": 1j},
+        ):
+            with self.subTest(wrong), self.assertRaisesRegex(antichain.AntichainError, next(iter(wrong))):
+                program.flags(["train"], wrong)
+
+    def test_a_command_is_heard_while_it_runs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            # It goes on when its reader has heard the first line.
+            stand_in = pathlib.Path(folder) / "antichain"
+            stand_in.write_text(
+                "#!/bin/sh\necho one\nwhile [ ! -e heard ]; do sleep 0.05; done\n"
+                "echo 'antichain: warning: two' >&2\ncase $2 in --json=*) echo '{\"x\": 3}' > ${2#--json=};; esac\n"
+                "[ \"$2\" != bad ] || { echo 'antichain: a note' >&2; echo 'antichain: it is wrong' >&2; exit 85; }\n"
+            )
+            stand_in.chmod(0o755)
+            heard = []
+
+            def listener(line, error):
+                heard.append((line, error))
+                pathlib.Path("heard").touch()
+
+            back = os.getcwd()
+            os.chdir(folder)
+            try:
+                with mock.patch.dict(os.environ, {"ANTICHAIN": str(stand_in)}):
+                    ran = antichain.run("train", listener=listener)
+                    with self.assertRaises(antichain.AntichainError) as caught:
+                        antichain.run("train", "bad", listener=listener)
+                    with self.assertRaises(KeyboardInterrupt):
+                        antichain.run("train", "bad", listener=mock.Mock(side_effect=KeyboardInterrupt))
+                    with (
+                        mock.patch("sys.stdout", io.StringIO()) as out,
+                        mock.patch("sys.stderr", io.StringIO()) as err,
+                    ):
+                        antichain.run("export")
+            finally:
+                os.chdir(back)
+        self.assertEqual(heard[:2], [("one\n", False), ("antichain: warning: two\n", True)])
+        self.assertEqual((ran, ran.warnings, ran.results), ("one\n", ["two"], {"x": 3}))
+        self.assertEqual((str(caught.exception), caught.exception.code), ("it is wrong", 85))
+        self.assertEqual((out.getvalue(), err.getvalue()), ("one\n", "antichain: warning: two\n"))
+
     def test_the_program_is_found(self):
         self.assertEqual(program.find(), os.environ["ANTICHAIN"])
-        with mock.patch.dict(os.environ, {"ANTICHAIN": "", "PATH": ""}), mock.patch.object(
-            program, "_beside", []
+        with (
+            mock.patch.dict(os.environ, {"ANTICHAIN": "", "PATH": ""}),
+            mock.patch.object(program, "_beside", []),
         ):
             self.assertRaisesRegex(antichain.AntichainError, "is not found", program.find)
         with mock.patch.dict(os.environ, {"ANTICHAIN": "/nowhere/antichain"}):

@@ -4,6 +4,7 @@ later has torch.distributed.pipelining; deepspeed and megatron-core are packages
 import copy
 import json
 import os
+import re
 import socket
 import unittest
 
@@ -65,6 +66,107 @@ class Transformer(nn.Module):
         return self.head(x)
 
 
+class Perceptron(nn.Module):
+    """Functions between the layers, so most places to cut at have one module."""
+
+    def __init__(self, layers=9):
+        super().__init__()
+        for i in range(layers):
+            setattr(self, f"fc{i}", nn.Linear(16, 16))
+
+    def forward(self, x):
+        for layer in self.children():
+            x = torch.tanh(layer(x))
+        return x
+
+
+class Squeeze(nn.Module):
+    """Hu, Shen & Sun, "Squeeze-and-Excitation Networks", CVPR 2018: a residual block of it."""
+
+    def __init__(self, channels):
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels, channels, 3, padding=1)
+        self.bn1 = nn.BatchNorm2d(channels)
+        self.act = nn.ReLU(inplace=True)
+        self.fc1, self.fc2 = nn.Linear(channels, 2), nn.Linear(2, channels)
+
+    def forward(self, x):
+        y = self.act(self.bn1(self.conv1(x)))
+        factor = torch.sigmoid(self.fc2(self.act(self.fc1(y.mean((2, 3))))))
+        return self.act(x + y * factor[:, :, None, None].expand_as(y))
+
+
+class Lists(nn.Module):
+    """Containers that have no forward, and whose modules are called one by one."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.head = nn.Linear(16, 16), nn.Linear(16, 4)
+        self.layers = nn.ModuleList(nn.Linear(16, 16) for _ in range(3))
+        self.pairs = nn.ModuleList(
+            nn.ModuleDict({"a": nn.Linear(16, 16), "b": nn.Linear(16, 16)}) for _ in range(3)
+        )
+
+    def forward(self, x):
+        x = torch.relu(self.stem(x))
+        for layer in self.layers:
+            x = layer(x)
+        for pair in self.pairs:
+            x = x + pair["b"](torch.relu(pair["a"](x)))
+        return self.head(torch.relu(x))
+
+
+class Encoder(nn.Module):
+    def __init__(self, layers=6):
+        super().__init__()
+        self.inp, self.out = nn.Linear(8, 16), nn.Linear(16, 4)
+        layer = nn.TransformerEncoderLayer(16, 4, 32, 0.0, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, layers)
+
+    def forward(self, x):
+        return self.out(self.encoder(self.inp(x)).mean(1))
+
+
+class Language(nn.Module):
+    """A language model of token ids and a mask, whose head is its embedding."""
+
+    def __init__(self, layers=4):
+        super().__init__()
+        self.parts = nn.ModuleDict(
+            {"wte": nn.Embedding(50, 16), "wpe": nn.Embedding(8, 16), "h": nn.ModuleList()}
+        )
+        self.parts["h"].extend(Layer(16) for _ in range(layers))
+        self.head = nn.Linear(16, 50, bias=False)
+        self.head.weight = self.parts["wte"].weight
+
+    def forward(self, ids, mask=None, *, scale=2.0):
+        x = self.parts["wte"](ids) + self.parts["wpe"](torch.arange(ids.size(1), device=ids.device))
+        if mask is not None:
+            x = x * mask[:, :, None] * scale
+        for layer in self.parts["h"]:
+            x = layer(x)
+        return self.head(x)
+
+
+torch.manual_seed(1)  # processes have the same weights
+IDS = torch.arange(32).reshape(4, 8)
+MODELS = (
+    (Perceptron(), (torch.randn(4, 16),)),
+    (
+        nn.Sequential(nn.Conv2d(3, 8, 3), *(Squeeze(8) for _ in range(4)), nn.Flatten(), nn.Linear(288, 4)),
+        (torch.randn(4, 3, 8, 8),),
+    ),
+    (Lists(), (torch.randn(4, 16),)),
+    (Encoder(), (torch.randn(4, 6, 8),)),
+    (Language(), (IDS,)),
+    (Language(), {"mask": torch.ones(4, 8), "ids": IDS, "scale": 3.0}),
+)
+
+
+def call(model, example):
+    return model(**example) if isinstance(example, dict) else model(*example)
+
+
 def planned(module, images, cuts):
     """Returns the plan of a module's profile whose stages end with these nodes."""
     profile = antichain.profile_torch(module, images, seconds=0.0)
@@ -121,6 +223,46 @@ class PlanFor(unittest.TestCase):
                 self.assertEqual(held, trained.intersection(names))
             self.assertTrue(torch.equal(pipe(images)[0], net(images)))
 
+    def test_a_module_is_named_once_and_was_called(self):
+        for model, example in MODELS:
+            profile = antichain.profile_torch(model, example, seconds=0.0)
+            called = []
+            for name, module in model.named_modules():
+                module.register_forward_hook(lambda *_, name=name: called.append(name))
+            call(model, example)
+            for stages in range(2, 9):
+                with self.subTest(type(model).__name__, stages=stages):
+                    text = antichain.plan(profile, stages=stages, runtime="torch").text_for("torch")
+                    points = json.loads(text, object_pairs_hook=list)
+                    self.assertEqual(len({name for name, _ in points}), stages - 1)
+                    for name, _ in points:
+                        self.assertEqual(called.count(name), 1, name)
+
+    def test_pytorch_makes_as_many_stages(self):
+        pipelining = skip_without(lambda: __import__("torch.distributed.pipelining", fromlist=["pipeline"]))
+        for model, example in MODELS:
+            keywords = example if isinstance(example, dict) else {}
+            args = () if keywords else example
+            profile = antichain.profile_torch(model, example, seconds=0.0)
+            for stages in range(2, 9):
+                with self.subTest(type(model).__name__, stages=stages):
+                    points = json.loads(
+                        antichain.plan(profile, stages=stages, runtime="torch").text_for("torch")
+                    )
+                    split = {n: pipelining.SplitPoint[p] for n, p in points.items()}
+                    pipe = pipelining.pipeline(copy.deepcopy(model), args, keywords, split_spec=split)
+                    self.assertEqual(pipe.num_stages, stages)
+                    torch.testing.assert_close(pipe(*args, **keywords)[0], call(model, example))
+
+    def test_each_runtime_cuts_a_stock_encoder_between_its_layers(self):
+        profile = antichain.profile_torch(*MODELS[3], seconds=0.0)
+        text = {
+            r: antichain.plan(profile, stages=3, runtime=r).text_for(r) for r in ("deepspeed", "megatron")
+        }
+        self.assertGreaterEqual(len(json.loads(text["deepspeed"])["layers"]), 8)
+        self.assertEqual(text["megatron"].count("|"), 2)
+        self.assertEqual(sum(int(n or 1) for n in re.findall(r"t(?:\*(\d+))?", text["megatron"])), 6)
+
     def test_deepspeed_gives_each_stage_its_layers(self):
         skip_without(lambda: __import__("deepspeed"))
         net = small_net()
@@ -136,11 +278,21 @@ class PlanFor(unittest.TestCase):
     def test_megatron_reads_the_layout(self):
         layouts = skip_without(megatron_layouts)
         plan = planned(Transformer(7), torch.zeros(2, 4, 6), ["layers.1.add_1", "layers.3.add_1"])
-        text = plan.text_for("megatron")
-        self.assertEqual(text, "Et*2|t*2|t*3L\n")
-        layout = layouts.PipelineParallelLayerLayout.from_str(text.strip(), 3)
-        layout.validate_layer_layout(num_layers=7, mtp_num_layers=None)
-        self.assertEqual([layout.get_num_layers_to_build(pp_rank=s, vp_stage=0) for s in range(3)], [2, 2, 3])
+        self.assertEqual(plan.text_for("megatron"), "Et*2|t*2|t*3L\n")
+        searched = [
+            (
+                layers,
+                antichain.plan(
+                    antichain.profile_torch(*MODELS[m], seconds=0.0), stages=3, runtime="megatron"
+                ),
+            )
+            for m, layers in ((3, 6), (4, 4))
+        ]
+        for layers, plan in [(7, plan), *searched]:
+            layout = layouts.PipelineParallelLayerLayout.from_str(plan.text_for("megatron").strip(), 3)
+            layout.validate_layer_layout(num_layers=layers, mtp_num_layers=None)
+            built = [layout.get_num_layers_to_build(pp_rank=s, vp_stage=0) for s in range(3)]
+            self.assertEqual(sum(built), layers)
 
     def test_what_a_format_can_not_say_is_refused(self):
         profile = antichain.profile_torch(small_net(), torch.zeros(2, 3, 8, 8), seconds=0.0)

@@ -36,6 +36,24 @@ class Shifted(nn.Module):
         return x.mul(2).add_(1).flatten(1)
 
 
+class Tied(nn.Module):
+    """Token ids go in; the head has the embedding's weight."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed, self.head = nn.Embedding(12, 8), nn.Linear(8, 12, bias=False)
+        self.head.weight = self.embed.weight
+
+    def forward(self, ids, mask=None, *, scale=1.0):
+        x = self.embed(ids)
+        return self.head(x if mask is None else x * mask[:, :, None] * scale)
+
+
+class Whole(nn.Module):
+    def forward(self, x):
+        return x.argmax(1)
+
+
 class Terminal(io.StringIO):
     def isatty(self):
         return True
@@ -77,9 +95,57 @@ class ProfileTorch(unittest.TestCase):
         self.assertEqual(profile.data["link"], {"bytes_per_s": 1e9, "latency_us": 20.0})
 
     def test_it_says_what_works_in_place(self):
-        net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(inplace=True), nn.Conv2d(4, 4, 3), nn.ReLU(), Shifted())
+        net = nn.Sequential(
+            nn.Conv2d(3, 4, 3), nn.ReLU(inplace=True), nn.Conv2d(4, 4, 3), nn.ReLU(), Shifted()
+        )
         nodes = self.profile(net).data["nodes"]
         self.assertEqual([n["name"] for n in nodes if n.get("in_place")], ["1", "4.add"])
+
+    def test_inputs_are_of_any_kind_and_number(self):
+        ids, mask = torch.arange(12).reshape(3, 4), torch.ones(3, 4)
+        for example, inputs in (
+            (ids, ["input.ids"]),
+            ((ids,), ["input.ids"]),
+            ((ids, mask), ["input.ids", "input.mask"]),
+            ((ids, None), ["input.ids"]),
+            ({"mask": mask, "ids": ids, "scale": 2.0}, ["input.mask", "input.ids"]),
+        ):
+            with self.subTest(inputs=inputs):
+                profile = antichain.profile_torch(Tied(), example, seconds=0.0)
+                nodes = {n["name"]: n for n in profile.data["nodes"]}
+                self.assertEqual([n for n in nodes if nodes[n]["role"] == "input"], [*inputs, "labels"])
+                self.assertEqual(nodes["embed"]["inputs"], [nodes["input.ids"]["id"]])
+                self.assertEqual(nodes["embed_1"]["module"], "head")  # the parameter is the embedding's
+                self.assertEqual(nodes["embed_1"]["param_bytes"], nodes["embed"]["param_bytes"])
+                self.assertEqual(profile.data["microbatch"], 3)
+                self.assertEqual(profile.data["called_once"], ["embed", "head"])
+                self.assertEqual(len(antichain.plan(profile, stages=2).stages), 2)
+
+    def test_what_is_frozen_costs_no_update(self):
+        net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 3))
+        net[0].requires_grad_(False)
+        first, second = self.profile(net).data["nodes"][2:4]
+        self.assertEqual(
+            (first["update_us"], first["optimiser_bytes"], first["needs_gradient"]), (0, 0, False)
+        )
+        self.assertNotIn("optimiser_bytes", second)
+
+    def test_the_wrong_is_refused_in_one_sentence(self):
+        net, images = nn.Linear(3, 2), torch.zeros(2, 3)
+        for said, wrong in (
+            ("example_inputs is a tensor", {"example_inputs": "images"}),
+            ("example_inputs is a tensor", {"example_inputs": ()}),
+            ("example_inputs is a tensor", {"example_inputs": torch.zeros(0, 3)}),
+            ("can't record the model", {"example_inputs": torch.zeros(2, 4)}),
+            ("no gradient", {"module": Whole()}),
+            ("torch.nn.Module, not function", {"module": lambda x: x}),
+            ("device 'abacus'", {"device": "abacus"}),
+            ("the loss can't be computed", {"loss": lambda output: output.reshape(5)}),
+            ("can't write", {"file": "/nowhere/profile.json"}),
+        ):
+            with self.subTest(said, wrong=wrong), self.assertRaises(antichain.AntichainError) as caught:
+                antichain.profile_torch(**{"module": net, "example_inputs": images, "seconds": 0.0, **wrong})
+            self.assertIn(said, str(caught.exception))
 
     def test_a_slow_node_runs_once(self):
         runs = []

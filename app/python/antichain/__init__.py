@@ -6,9 +6,9 @@
   simulate(profile, plan)                predicts a training step: a Simulation
   run("train", graph=…, local=2)         runs a command of the program, and returns what it printed
 
-PyTorch is needed by the functions that take a module, and by nothing else; numpy by all. `plan` and
-`simulate` run the program `antichain` (program.py). The package lies in app/, beside the program's commands,
-because it is a second way to use the program, and may know of every other folder.
+docs/python.md describes them. PyTorch is needed by the functions that take a module, and by nothing else;
+numpy by all. `plan` and `simulate` run the program `antichain` (program.py). The package lies in app/, beside
+the program's commands, because it is a second way to use the program, and may know of every other folder.
 """
 
 from antichain.error import AntichainError
@@ -62,17 +62,19 @@ def profile_torch(
 ):
     """Measures a module with PyTorch and returns its Profile, which is written to `file` where that is given.
 
-    module            a torch.nn.Module with one input and one output; it is taken in training mode, and stays
-                      as it is
-    example_inputs    one micro-batch of inputs, N x …
+    module            a torch.nn.Module; its first output counts. It is taken in training mode, and stays as
+                      it is
+    example_inputs    one micro-batch of inputs: a tensor, N x …; or what the module takes, in a tuple or, by
+                      keywords, in a dictionary. Tensors have floating-point or whole numbers
     seconds           how long to measure; but each node runs once at least. On a terminal, standard error
                       says how far the measuring is
     device            where PyTorch computes: "cpu", on as many threads as torch.get_num_threads()
                       says, or "cuda"
-    loss              a function of the output [the cross-entropy of N x K, else the mean of the squares]
+    loss              a function of that output [the cross-entropy of N x K, else the mean of the squares]
     link_bytes_per_s  bandwidth between two devices, 0: infinite; link_latency_s is its latency
 
-    Every call that the module makes is a node, whether Antichain has such an operator or not.
+    Every call that the module makes is a node, whether Antichain has such an operator or not. Throws
+    AntichainError, in one sentence, where the module can't be recorded or has no gradient.
     """
     from antichain.pytorch.profile_torch import measure_module
 

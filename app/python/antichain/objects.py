@@ -31,7 +31,10 @@ class JsonFile:
             raise AntichainError(f"can't read {file}: {problem}") from problem
 
     def write(self, file):
-        pathlib.Path(file).write_text(self.text())
+        try:
+            pathlib.Path(file).write_text(self.text())
+        except OSError as problem:
+            raise AntichainError(f"can't write {file}: {problem}") from problem
 
     def text(self):
         return json.dumps(self.data, indent=1) + "\n"
@@ -145,7 +148,14 @@ class Plan(JsonFile):
         or "megatron". Throws AntichainError where that runtime can't cut so."""
         with _files(self.profile, self) as files:
             out = files.folder / "made"
-            program.run("plan", profile=files.profile, plan=files.plan, out=out, **{"for": runtime})
+            program.run(
+                "plan",
+                profile=files.profile,
+                plan=files.plan,
+                for_=runtime,
+                out=out,
+                listener=program.print_warning,
+            )
             return out.read_text()
 
     def _repr_svg_(self):
@@ -154,7 +164,9 @@ class Plan(JsonFile):
             return None
         with _files(self.profile, self) as files:
             picture = files.folder / "plan.dot"
-            program.run("plan", profile=files.profile, plan=files.plan, dot=picture)
+            program.run(
+                "plan", profile=files.profile, plan=files.plan, dot=picture, listener=program.print_warning
+            )
             return subprocess.run(
                 ["dot", "-Tsvg", picture], capture_output=True, text=True, check=True
             ).stdout
@@ -217,8 +229,8 @@ def plan(profile, runtime=None, **options):
     with _files(profile) as files:
         out = files.folder / "made.json"
         if runtime is not None:
-            options |= {"for": runtime, "out": files.folder / "text"}
-        program.run("plan", profile=files.profile, json=out, **options)
+            options |= {"for_": runtime, "out": files.folder / "text"}
+        program.run("plan", profile=files.profile, json=out, listener=program.print_warning, **options)
         return Plan(
             json.loads(out.read_text()), profile if isinstance(profile, Profile) else Profile.read(profile)
         )
@@ -229,5 +241,13 @@ def simulate(profile, plan=None, **options):
     command makes itself: simulate(profile, plan, schedule="1f1b", microbatches=16)."""
     with _files(profile, plan) as files:
         out, page = files.folder / "made.json", files.folder / "made.html"
-        program.run("simulate", profile=files.profile, plan=files.plan, json=out, html=page, **options)
+        program.run(
+            "simulate",
+            profile=files.profile,
+            plan=files.plan,
+            json=out,
+            html=page,
+            listener=program.print_warning,
+            **options,
+        )
         return Simulation(json.loads(out.read_text()), page.read_text())

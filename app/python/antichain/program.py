@@ -1,12 +1,22 @@
 """Finds the program `antichain` and runs it."""
 
+import contextlib
+import json
 import os
 import pathlib
+import queue
+import re
 import shutil
 import subprocess
 import sys
+import tempfile
+import threading
 
 from antichain.error import AntichainError
+
+NAME = "antichain: "
+WARNING = "antichain: warning: "
+WITH_RESULTS = ("train", "evaluate", "check", "doctor")  # whose JSON is what a user asked for
 
 _here = pathlib.Path(__file__).resolve()
 # Within a wheel, and of a build in this repository.
@@ -34,29 +44,155 @@ def find():
     return found
 
 
-def flags(options):
-    """Returns options as the program's flags: max_states=9 is --max-states 9, at_most=True is --at-most."""
+class Output(str):
+    """What a command printed on standard output. `warnings` are the sentences that it warned with, and
+    `results` is what its JSON file says: of train, evaluate, check and doctor always, else with json=FILE; or
+    None."""
+
+    warnings = ()
+    results = None
+
+
+def _words(name, value):
+    """Returns an option's value as the command line has it."""
+    if hasattr(value, "tolist"):  # numpy's and torch's numbers and arrays
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        parts = [_words(name, part) for part in value]
+        if parts and all(parts) and not any("," in part for part in parts):
+            return ",".join(parts)
+        raise AntichainError(
+            f"the list {name} has no parts, or one that is empty or has a comma in it: {value!r}"
+        )
+    if isinstance(value, (str, os.PathLike)):
+        return os.fspath(value)
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return repr(value)
+    raise AntichainError(
+        f"the option {name} takes a number, a text, a path, True, False, or a list, not {type(value).__name__}"
+    )
+
+
+def _opposite(command, flag):
+    """Returns the flag by which a command takes `flag` as false: of nesterov, no-nesterov."""
+    opposite = flag.removeprefix("no-") if flag.startswith("no-") else f"no-{flag}"
+    said = subprocess.run([find(), *command, "--help"], capture_output=True, text=True).stdout
+    if not re.search(rf"--{re.escape(opposite)}(?![\w-])", said):
+        raise AntichainError(
+            f"{flag.replace('-', '_')}=False has no meaning, because antichain {' '.join(command)} has no option "
+            f"--{opposite}; leave it out, or give None"
+        )
+    return opposite
+
+
+def flags(command, options):
+    """Returns options as the program's flags: max_states=9 is --max-states=9, at_most=True is --at-most,
+    flip=False is --no-flip, and cuts=["a", "b"] is --cuts=a,b. None is an option that is not given. A name of
+    Python's has an underscore behind it: for_="torch"."""
     said = []
     for name, value in options.items():
-        if value is None or value is False:
-            continue
-        said.append("--" + name.replace("_", "-"))
-        if value is not True:
-            said.append(",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value))
+        flag = name.rstrip("_").replace("_", "-")
+        if hasattr(value, "tolist"):
+            value = value.tolist()
+        if isinstance(value, bool):
+            said.append("--" + (flag if value else _opposite(command, flag)))
+        elif value is not None:
+            said.append(f"--{flag}={_words(name, value)}")
     return said
 
 
-def run(command, **options):
-    """Runs `antichain COMMAND --option value …` and returns what it printed. Throws AntichainError with
-    what the program says is wrong."""
+def print_line(line, error):
+    """Prints a line of the program where Python prints, which may be a notebook."""
+    print(line, end="", file=sys.stderr if error else sys.stdout, flush=True)
+
+
+def print_warning(line, error):
+    if error and line.startswith(WARNING):
+        print_line(line, error)
+
+
+def _lines(process):
+    """Yields the lines of both streams of a process as they come, and whether each is of standard error."""
+    lines = queue.SimpleQueue()
+
+    def read(stream, error):
+        for line in stream:
+            lines.put((line, error))
+        lines.put(None)
+
+    streams = (process.stdout, False), (process.stderr, True)
+    for stream in streams:
+        threading.Thread(target=read, args=stream, daemon=True).start()
+    for _ in streams:
+        yield from iter(lines.get, None)
+
+
+def _sentence(said):
+    """Returns the sentence that a command ended with: the last one on standard error that is no warning."""
+    begins = [i for i, line in enumerate(said) if line.startswith(NAME) and not line.startswith(WARNING)]
+    return "".join(said[begins[-1] :] if begins else said).strip().removeprefix(NAME)
+
+
+def run(command, *arguments, listener=print_line, **options):
+    """Runs `antichain COMMAND ARGUMENT … --option=value …` and returns what it printed, an Output.
+
+    command    "train", or two words: "data pack"
+    arguments  what has no name, such as the two folders of "compare"
+    listener   called with each line as it comes, and whether it is of standard error (progress and warnings)
+               [printed to sys.stdout and sys.stderr]
+    options    numbers, texts, paths, True, False, or lists; None is not given (see flags)
+
+    Throws AntichainError with what the program says is wrong; its `code` is the exit code. Where Python is
+    interrupted, or the listener throws, the program gets SIGTERM, on which training saves a checkpoint.
+    """
+    command = command.split()
+    held = None
+    if command[0] in WITH_RESULTS and not {"json", "config", "results"}.intersection(options):
+        held = tempfile.TemporaryDirectory()
+        options["json"] = os.path.join(held.name, "results.json")
+    printed, said = [], []
+    with held or contextlib.nullcontext():
+        try:
+            process = subprocess.Popen(
+                [find(), *command, *map(os.fspath, arguments), *flags(command, options)],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                encoding="utf-8",
+                errors="replace",
+            )
+        except (OSError, TypeError, ValueError) as problem:
+            raise AntichainError(f"the program can't be started: {problem}") from problem
+        with process:
+            try:
+                for line, error in _lines(process):
+                    (said if error else printed).append(line)
+                    listener(line, error)
+            except BaseException:
+                process.terminate()
+                raise
+        if process.returncode:
+            problem = AntichainError(
+                _sentence(said) or f"antichain {' '.join(command)} ended with code {process.returncode}"
+            )
+            problem.code = process.returncode
+            raise problem
+        output = Output("".join(printed))
+        output.warnings = [line.removeprefix(WARNING).strip() for line in said if line.startswith(WARNING)]
+        output.results = _results(options, output)
+    return output
+
+
+def _results(options, output):
+    """Returns what the JSON file says that a command wrote, or None."""
+    file = options.get("json")
+    if file is None and options.get("results") is not None:
+        file = os.path.join(options["results"], "summary.json")
+    if file is None:
+        return None
     try:
-        done = subprocess.run([find(), command, *flags(options)], capture_output=True, text=True)
-    except OSError as problem:
-        raise AntichainError(f"the program can't be started: {problem}") from problem
-    if done.returncode:
-        said = done.stderr.strip().removeprefix("antichain: ")
-        raise AntichainError(said or f"antichain {command} ended with code {done.returncode}")
-    return done.stdout
+        return json.loads(output if file == "-" else pathlib.Path(file).read_text())
+    except (OSError, ValueError):
+        return None
 
 
 def main():

@@ -33,6 +33,13 @@ struct ModuleNet {
   int layer(const std::string& name, std::vector<int> inputs, std::vector<std::string> absorbed = {}) {
     return node(name, std::move(inputs), 8, std::move(absorbed));
   }
+  // A node whose call a module made; those modules were recorded.
+  int call(const std::string& name, const std::string& module, std::vector<int> inputs) {
+    const int n = node(name, std::move(inputs));
+    profile.nodes[n].module = module;
+    profile.nodes[n].op = "call";
+    return n;
+  }
   void loss(int logits) { profile.nodes[node("loss", {logits, labels})].role = Role::loss; }
 
   // Returns the plan whose stages begin at these nodes.
@@ -107,15 +114,99 @@ ModuleNet transformer(int layers) {
   return net;
 }
 
-TEST(RuntimeFormat, SplitPointsAreTheOutermostModules) {
+// Linear layers a, b, … with functions between them, so most cuts have one module only.
+ModuleNet perceptron(int layers) {
+  ModuleNet net;
+  net.profile.called_once.emplace();
+  int x = net.images;
+  for (int i = 0; i < layers; ++i) {
+    const std::string name(1, char('a' + i));
+    net.profile.called_once->push_back(name);
+    x = net.call(name, name, {x});
+    x = net.call(i == 0 ? "tanh" : "tanh_" + std::to_string(i), "", {x});
+  }
+  net.loss(x);
+  return net;
+}
+
+// A ModuleList of stock encoder layers between two linear layers. Names of a stock layer's own calls have
+// counts.
+ModuleNet encoder(int layers) {
+  ModuleNet net;
+  net.profile.called_once = {"inp", "out"};
+  int x = net.call("inp", "inp", {net.images});
+  for (int i = 0; i < layers; ++i) {
+    const std::string layer = "layers." + std::to_string(i);
+    for (const char* part : {"", ".self_attn", ".norm1", ".linear1"})
+      net.profile.called_once->push_back(layer + part);
+    const int q = net.call(layer + ".self_attn", layer + ".self_attn", {x});
+    const int attention = net.call(layer + ".self_attn_1", layer + ".self_attn", {q});
+    x = net.call(layer, layer, {x, attention});
+    x = net.call(layer + ".norm1", layer + ".norm1", {x});
+    x = net.call(layer + "_1", layer, {x, net.call(layer + ".linear1", layer + ".linear1", {x})});
+  }
+  net.loss(net.call("out", "out", {x}));
+  return net;
+}
+
+TEST(RuntimeFormat, SplitPointsAreTheOutermostModulesThatAreSurelyCalled) {
   const ModuleNet net = residual_net();
   EXPECT_EQ(json::parse(net.text("torch", {"layer1.0.conv1", "layer2.0.conv1", "fc"})),
-            json({{"layer1", "BEGINNING"}, {"layer2", "BEGINNING"}, {"fc", "BEGINNING"}}));
+            json({{"layer1.0", "BEGINNING"}, {"layer2.0", "BEGINNING"}, {"fc", "BEGINNING"}}));
   // A block without a projection is cut within.
   EXPECT_EQ(json::parse(net.text("torch", {"layer1.0.conv2"})), json({{"layer1.0.conv2", "BEGINNING"}}));
   // Behind a module is before a function.
-  EXPECT_EQ(json::parse(net.text("torch", {"avgpool"})), json({{"layer2", "END"}}));
+  EXPECT_EQ(json::parse(net.text("torch", {"avgpool"})), json({{"layer2.0", "END"}}));
   EXPECT_EQ(net.text("torch", {}), "{\n\n}\n");
+  // A module has one of two points, and its neighbour the other.
+  EXPECT_EQ(net.text("torch", {"layer2.0.conv1", "avgpool"}),
+            "{\n  \"layer1.0\": \"END\",\n  \"layer2.0\": \"END\"\n}\n");
+}
+
+TEST(RuntimeFormat, ASplitPointIsAModuleThatWasCalledOnce) {
+  const ModuleNet net = encoder(3);
+  EXPECT_EQ(
+      json::parse(net.text("torch", {"layers.0.self_attn", "layers.1.self_attn", "layers.2.norm1", "out"})),
+      json({{"layers.0", "BEGINNING"},
+            {"layers.1", "BEGINNING"},
+            {"layers.2.norm1", "BEGINNING"},
+            {"out", "BEGINNING"}}));
+  expect_has(net.refused("torch", {"layers.1.self_attn_1"}), "before stage 1, the profile has no such place");
+  // Nothing is known of a module that has no record and computes nothing, nor of one whose names have counts.
+  ModuleNet unknown = net;
+  unknown.profile.called_once.reset();
+  for (ProfileNode& node : unknown.profile.nodes) node.module.clear(), node.cost.param_bytes = 8;
+  EXPECT_EQ(json::parse(unknown.text("torch", {"layers.0.self_attn", "out"})),
+            json({{"inp", "END"}, {"out", "BEGINNING"}}));
+  for (const char* first : {"layers.1.self_attn", "layers.1.self_attn_1", "layers.1_1"})
+    expect_has(unknown.refused("torch", {first}), "measure with antichain.profile_torch, which records");
+}
+
+TEST(RuntimeFormat, AModuleIsSplitOnce) {
+  const ModuleNet net = perceptron(4);
+  EXPECT_EQ(json::parse(net.text("torch", {"tanh", "b", "c", "d"})),
+            json({{"a", "END"}, {"b", "BEGINNING"}, {"c", "BEGINNING"}, {"d", "BEGINNING"}}));
+  expect_has(net.refused("torch", {"b", "tanh_1"}),
+             "between b and tanh_1, before stage 2, the profile has none but b, which another cut needs");
+  EXPECT_EQ(layers_for("torch", net.profile).size(), 5);
+  EXPECT_EQ(layers_for("torch", net.profile, Cuts::one_by_one).size(), 7 + 1);
+}
+
+TEST(RuntimeFormat, StagesKeepTheOrderInWhichTheCodeRuns) {
+  ModuleNet net;  // two towers, the second of which reads an input of its own
+  net.profile.called_once = {"a", "b", "c", "d", "e"};
+  const int a = net.call("b", "b", {net.call("a", "a", {net.images})});
+  const int c = net.call("d", "d", {net.call("c", "c", {net.images})});
+  net.loss(net.call("e", "e", {a, c}));
+  EXPECT_EQ(json::parse(net.text("torch", {"d", "e"})), json({{"d", "BEGINNING"}, {"e", "BEGINNING"}}));
+  expect_has(net.refused("torch", {"b"}), "first stage alone, but stage 1 begins between a and b");
+  Plan plan = net.cut({"d"});
+  plan.stages[0].nodes = {2, 4}, plan.stages[1].nodes = {3, 5, 6, 7};  // a, c; b, d, e, loss
+  expect_has(net.refused_plan("torch", plan), "b of stage 1 runs before c of stage 0");
+  PlanOptions options{
+      .stages = 3, .objective = Objective::compute, .together = layers_for("torch", net.profile)};
+  EXPECT_EQ(plan_for("torch", planner(Method::antichain)(net.profile, options), net.profile),
+            net.text("torch", {"d", "e"}));
 }
 
 TEST(RuntimeFormat, ANumberedModuleNeedsNoParameters) {
@@ -171,6 +262,7 @@ TEST(RuntimeFormat, DeepSpeedsLayersPassOneTensor) {
             json({"h.1.ln_1", "h.1.attn", "h.1.add", "h.1.ln_2", "h.1.mlp.fc", "h.1.add_1"}));
   EXPECT_EQ(blocks["parts"], json({0, 2, 5}));
   expect_has(net.refused("deepspeed", {"loss"}), "stage 1 has nothing but the loss");
+  EXPECT_EQ(json::parse(encoder(6).text("deepspeed", {"layers.2.self_attn"}))["layers"].size(), 8);
 }
 
 TEST(RuntimeFormat, MegatronCountsTransformerLayers) {
@@ -187,6 +279,16 @@ TEST(RuntimeFormat, MegatronCountsTransformerLayers) {
              "transformer layer 5 in stage 0, but this plan has h.5.ln_2 in stage 1");
   expect_has(net.refused("megatron", {"lm_head"}),
              "what follows the transformer layers in stage 1, but this plan has ln_f in stage 0");
+  EXPECT_EQ(encoder(6).text("megatron", {"layers.2.self_attn", "out"}), "Et*2|t*4|L\n");
+  ModuleNet added;  // what the model adds behind a layer is a part of it
+  int x = added.layer("embed", {added.images});
+  for (const std::string i : {"0", "1", "2"}) {
+    x = added.node("sum_" + i, {x, added.layer("layers." + i + ".fc", {x})});
+    added.profile.nodes[x].op = "add";
+  }
+  added.loss(added.layer("head", {x}));
+  EXPECT_EQ(added.text("megatron", {"layers.1.fc"}), "Et|t*2L\n");
+  expect_has(added.refused("megatron", {"sum_1"}), "transformer layer 1 in stage 0, but this plan has sum_1");
   expect_has(residual_net().refused("megatron", {"fc"}),
              "net has no list of equal modules that is most of it");
 }
@@ -226,8 +328,9 @@ TEST(RuntimeFormat, ThePlannerCutsBestOfAllCutsThatARuntimeCanRead) {
         net.profile.nodes[n].cost.forward_s = 1e-3 * double(n * n % 11 + 1);
     PlanOptions options;
     options.objective = Objective::compute;
-    options.together = layers_for(runtime, net.profile);
     for (options.stages = 2; options.stages <= 4; ++options.stages) {
+      options.together =
+          layers_for(runtime, net.profile, options.stages == 2 ? Cuts::one_by_one : Cuts::any_at_once);
       const Plan plan = planner(Method::antichain)(net.profile, options);
       EXPECT_TRUE(can_read(runtime, plan, net.profile)) << runtime << " on " << options.stages;
       if (options.stages == 2) {
@@ -239,6 +342,8 @@ TEST(RuntimeFormat, ThePlannerCutsBestOfAllCutsThatARuntimeCanRead) {
   for (const char* runtime : {"torch", "deepspeed"}) {
     expect_best(residual_net(), runtime);
     expect_best(net_in_place(), runtime);
+    expect_best(perceptron(4), runtime);
+    expect_best(encoder(5), runtime);
   }
 }
 

@@ -34,6 +34,8 @@ Profile sample_profile() {
   profile.nodes[a].cost.keeps_output = true;
   profile.nodes[a].cost.flops = 0.1;
   profile.nodes[a].in_place = true;
+  profile.nodes[a].module = "layers.0";
+  profile.called_once = {"layers.0", "a \"b\""};
   profile.nodes[add(profile, {a, a, image})].role = Role::loss;
   return profile;
 }
@@ -99,6 +101,7 @@ TEST(ProfileJson, ComesBackEqualInEveryField) {
   EXPECT_EQ(after.link.bytes_per_s, before.link.bytes_per_s);  // all digits
   EXPECT_EQ(std::llround(after.link.latency_s * 1e9), 4321);
   EXPECT_EQ(std::llround(after.overhead_s * 1e9), 12345);
+  EXPECT_EQ(after.called_once, before.called_once);
   ASSERT_EQ(after.nodes.size(), 3u);
   for (size_t n = 0; n < 3; ++n) {
     const ProfileNode &a = after.nodes[n], &b = before.nodes[n];
@@ -108,6 +111,7 @@ TEST(ProfileJson, ComesBackEqualInEveryField) {
     EXPECT_EQ(a.inputs, b.inputs);
     EXPECT_EQ(a.needs_gradient, b.needs_gradient);
     EXPECT_EQ(a.in_place, b.in_place);
+    EXPECT_EQ(a.module, b.module);
     EXPECT_EQ(a.cost.output_bytes, b.cost.output_bytes);
     EXPECT_EQ(a.cost.param_bytes, b.cost.param_bytes);
     EXPECT_EQ(a.cost.prepared_bytes, b.cost.prepared_bytes);
@@ -187,11 +191,12 @@ TEST(ProfileJson, WhatIsNoUtf8IsWrittenAsSuch) {
 
 TEST(ProfileJson, HasOneLineANode) {
   std::string text = to_json(sample_profile());
-  expect_has(
-      text, "\n    {\"id\": 1, \"name\": \"n1\", \"op\": \"work\", \"role\": \"compute\", \"inputs\": [0], ");
+  expect_has(text,
+             "\n    {\"id\": 1, \"name\": \"n1\", \"module\": \"layers.0\", \"op\": \"work\", \"role\": "
+             "\"compute\", \"inputs\": [0], ");
   expect_has(text,
              "\"forward_us\": 1234.567, \"backward_input_us\": 7654.321, \"backward_weight_us\": 0.001, ");
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 16);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 17);
 }
 
 TEST(ProfileJson, RefusesAFileCutOffAnywhere) {
@@ -202,7 +207,9 @@ TEST(ProfileJson, RefusesAFileCutOffAnywhere) {
 
 TEST(ProfileJson, RefusesMissingFields) {
   json whole = json::parse(to_json(sample_profile()));
-  for (const char* unsaid : {"prepared_bytes", "in_place"}) whole["nodes"][1].erase(unsaid);  // none
+  for (const char* unsaid : {"prepared_bytes", "in_place", "module"})
+    whole["nodes"][1].erase(unsaid);  // none
+  whole.erase("called_once");
   for (const auto& [field, value] : whole.items())
     expect_has(profile_refusal([&, name = field](json& f) { f.erase(name); }), field);
   for (const auto& [field, value] : whole["nodes"][1].items())

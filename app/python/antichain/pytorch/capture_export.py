@@ -75,7 +75,12 @@ def capture(module, examples):
         Kind.constant: signature.inputs_to_lifted_tensor_constants,
     }
     named = {node: (kind, name) for kind, names in of_kind.items() for node, name in names.items()}
-    parameters, buffers = dict(module.named_parameters()), dict(module.named_buffers())
+    own = [
+        *module.named_buffers(remove_duplicate=False),
+        *module.named_parameters(remove_duplicate=False),
+    ]
+    # Modules may share a tensor, which then has the first of its names.
+    first = {id(tensor): name for name, tensor in reversed(own)}
     tensors = {}
     inputs = iter(examples)
     results = set(signature.user_outputs)
@@ -85,7 +90,9 @@ def capture(module, examples):
         if node.op == "placeholder":
             kind, name = named.get(node.name) or (Kind.input, next(inputs))
             if kind is not Kind.input:
-                tensors[name] = {**program.constants, **buffers, **parameters}[name]
+                tensor = {**program.constants, **dict(own)}[name]
+                name = first.get(id(tensor), name)
+                tensors[name] = tensor
             node.meta["tensor"] = Tensor(name, kind, shape)
         elif node.op == "output":
             # Buffers that training changes come before what the model returns.

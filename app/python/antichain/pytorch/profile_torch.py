@@ -8,7 +8,9 @@ none. What forward keeps is what PyTorch saves for backward: an output that is s
 made it, the rest is its stash.
 """
 
+import copy
 import hashlib
+import inspect
 import math
 import platform
 import sys
@@ -18,34 +20,25 @@ import torch
 
 from antichain.error import AntichainError
 from antichain.objects import Profile
-from antichain.pytorch.calls import Call, Kind, map_leaves, needed, references, replay
-from antichain.pytorch.capture import capture, example_images
-from antichain.pytorch.names import name_calls, parameters
+from antichain.pytorch.calls import Call, Kind, map_leaves, needed, references, replay, tensors_in
+from antichain.pytorch.capture import capture, said
+from antichain.pytorch.names import Names, name_calls, parameters, readable
 
-RESERVED = ("images", "labels", "loss")
 MOST_RUNS = 100
 
 
 def _bytes(value):
-    if isinstance(value, torch.Tensor):
-        return value.numel() * value.element_size()
-    return sum(map(_bytes, value)) if isinstance(value, (tuple, list)) else 0
+    return sum(t.numel() * t.element_size() for t in tensors_in(value))
 
 
 def _flops(call, value, tensors):
     """Returns the FLOPs of a forward: of products by a weight what they take, of everything else one a
     number."""
     weights = [tensors[p.name] for p in parameters(call)]
-    out = sum(v.numel() for v in _tensors(value))
+    out = sum(v.numel() for v in tensors_in(value))
     if call.key in ("conv2d", "linear", "conv1d", "conv3d") and weights:
         return 2.0 * out * math.prod(weights[0].shape[1:])
     return float(out)
-
-
-def _tensors(value):
-    found = []
-    map_leaves(lambda leaf: found.append(leaf) if isinstance(leaf, torch.Tensor) else None, value)
-    return found
 
 
 def _processor():
@@ -116,13 +109,13 @@ class Meter:
             return value
 
         args, kwargs = map_leaves(fresh, (args, kwargs))
-        leaves = _tensors((args, kwargs))
+        leaves = tensors_in((args, kwargs))
         return self.measure(
             call.name,
             lambda: call.function(*args, **kwargs),
             leaves,
             [t for t in leaves if t.requires_grad and not isinstance(t, torch.nn.Parameter)],
-            [t for t in leaves if isinstance(t, torch.nn.Parameter)],
+            [t for t in leaves if isinstance(t, torch.nn.Parameter) and t.requires_grad],
         )
 
     def measure(self, name, forward, used, inputs, trained):
@@ -130,7 +123,7 @@ class Meter:
         self.clock.begin_node()
         with torch.autograd.graph.saved_tensors_hooks(lambda t: saved.append(t) or t, lambda t: t):
             first, value = self.clock.timed(forward)
-        outputs = [t for t in _tensors(value) if t.grad_fn is not None]
+        outputs = [t for t in tensors_in(value) if t.grad_fn is not None]
         if outputs:
             self.learns.add(name)
         forward_s = self.clock.median(forward, first)
@@ -145,9 +138,9 @@ class Meter:
 
         whole = backward(inputs + trained)
         to_inputs = min(whole, backward(inputs)) if trained else whole
-        self.home.update((t.data_ptr(), name) for t in _tensors(value))
+        self.home.update((t.data_ptr(), name) for t in tensors_in(value))
         # Addresses of tensors that are gone may be in use again.
-        there = {t.data_ptr() for t in [*_tensors(value), *used]}
+        there = {t.data_ptr() for t in [*tensors_in(value), *used]}
         keeps, stash = set(), {}
         for t in saved:
             if t.data_ptr() in there and t.data_ptr() in self.home:
@@ -177,31 +170,122 @@ class Meter:
         return self.clock.median(step)
 
 
+def example_call(example_inputs):
+    """Returns what a module is called with: a tuple, and a dictionary of keywords."""
+    if isinstance(example_inputs, dict):
+        args, keywords = (), example_inputs
+    else:
+        args, keywords = example_inputs, {}
+    args = tuple(args) if isinstance(args, (tuple, list)) else (args,)
+    tensors = tensors_in((args, keywords))
+    if not tensors or not tensors[0].dim() or not len(tensors[0]) or any(t.is_complex() for t in tensors):
+        raise AntichainError(
+            "example_inputs is a tensor, a tuple of what the module takes, or a dictionary of that by keywords; its "
+            "first tensor begins with the axis of the samples, one at least, and none is complex; but it has "
+            f"{[(tuple(t.shape), t.dtype) for t in tensors] or type(example_inputs).__name__}"
+        )
+
+    def on_cpu(leaf):
+        if not isinstance(leaf, torch.Tensor):
+            return leaf
+        leaf = leaf.detach().cpu()
+        return leaf.float() if leaf.is_floating_point() else leaf.clone()
+
+    return map_leaves(on_cpu, args), {key: map_leaves(on_cpu, value) for key, value in keywords.items()}
+
+
+def named_tensors(module, args, keywords):
+    """Returns the tensors that a module is called with, by the names of the nodes that stand for them."""
+    tensors = tensors_in((args, keywords))
+    if len(tensors) == 1 and tensors[0].is_floating_point():
+        return {"images": tensors[0]}
+    takes = [*inspect.signature(module.forward).parameters]
+    takes += [f"{i}" for i in range(len(takes), len(args))]
+    names = Names()
+    return {
+        names.unique(readable(f"input.{key}")): tensor
+        for key, value in [*zip(takes, args), *keywords.items()]
+        for tensor in tensors_in(value)
+    }
+
+
+def taking_tensors(module, args, keywords):
+    """Returns the module as one whose forward takes the tensors in `args` and `keywords` alone."""
+    if not keywords and all(isinstance(a, torch.Tensor) for a in args):
+        return module
+    kind = type(module)
+
+    def forward(self, *tensors):
+        left = iter(tensors)
+        given, named = map_leaves(
+            lambda leaf: next(left) if isinstance(leaf, torch.Tensor) else leaf, (args, keywords)
+        )
+        return kind.forward(self, *given, **named)
+
+    module = copy.copy(module)
+    module.__class__ = type(kind.__name__, (kind,), {"forward": forward, "__module__": kind.__module__})
+    return module
+
+
+def called_once(module, tensors):
+    """Returns the names of the modules in a module whose forward runs once while it computes."""
+    calls = dict.fromkeys((name for name, _ in module.named_modules() if name), 0)
+
+    def counted(name, forward):
+        def run(*args, **kwargs):
+            calls[name] += 1
+            return forward(*args, **kwargs)
+
+        return run
+
+    for name, part in module.named_modules():
+        if name:
+            part.forward = counted(name, part.forward)
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        module(*(t.clone() for t in tensors))
+    return [name for name, count in calls.items() if count == 1]
+
+
 def measure_module(module, example_inputs, file, seconds, device, loss, link_bytes_per_s, link_latency_s):
     """Does what antichain.profile_torch says."""
     end = time.perf_counter() + seconds
-    images = example_images(example_inputs)
-    captured, _ = capture(module, {"images": images})
+    try:
+        device = torch.device(device)
+        torch.zeros(1, device=device)
+    except Exception as problem:
+        raise AntichainError(f"PyTorch can't compute on the device {device!r}: {said(problem)}") from problem
+    if not isinstance(module, torch.nn.Module):
+        raise AntichainError(f"a model is a torch.nn.Module, not {type(module).__name__}")
+    args, keywords = example_call(example_inputs)
+    examples = named_tensors(module, args, keywords)
+    captured, recorded = capture(taking_tensors(module, args, keywords), examples)
     output = captured.outputs[0]
     if not isinstance(output, Call):
         raise AntichainError("the model returns a tensor that it does not compute")
     calls = needed(captured.calls, [output])
-    name_calls(calls, RESERVED)
-    device = torch.device(device)
+    # A parameter may have several uses: each runtime has a way to tie copies of it.
+    name_calls(calls, (*examples, "labels", "loss"), problems=[])
     tensors = {
-        name: torch.nn.Parameter(t.detach().to(device)) if isinstance(t, torch.nn.Parameter) else t.to(device)
+        name: (
+            torch.nn.Parameter(t.detach().to(device), t.requires_grad)
+            if isinstance(t, torch.nn.Parameter)
+            else t.to(device)
+        )
         for name, t in captured.tensors.items()
     }
     meter = Meter(tensors, Clock(device, end, len(calls) + 1))
-    meter.home[images.data_ptr()] = "images"
-    images = images.to(device)
-    meter.home[images.data_ptr()] = "images"
+    inputs = {name: t.to(device) for name, t in examples.items()}
+    meter.home.update((t.data_ptr(), name) for given in (examples, inputs) for name, t in given.items())
+    samples = len(next(iter(examples.values())))
 
-    def node(name, op, role, inputs, value, params=(), flops=0.0, in_place=False):
+    def node(name, op, role, inputs, value, params=(), flops=0.0, in_place=False, module=""):
         figures = meter.figures.get(name, {})
+        weights = [tensors[p.name] for p in params]
+        trained = [t for t in weights if t.requires_grad]
         return {
             "id": len(nodes),
             "name": name,
+            **({"module": module} if module else {}),
             "op": op,
             "role": role,
             "inputs": inputs,
@@ -212,20 +296,22 @@ def measure_module(module, example_inputs, file, seconds, device, loss, link_byt
             "backward_weight_us": round(figures.get("backward_weight", 0) * 1e6, 3),
             "update_us": round(figures.get("update", 0) * 1e6, 3),
             "output_bytes": _bytes(value),
-            "param_bytes": sum(_bytes(tensors[p.name]) for p in params),
+            "param_bytes": _bytes(weights),
+            **({"optimiser_bytes": _bytes(trained)} if len(trained) < len(weights) else {}),
             "stash_bytes": figures.get("stash", 0),
             "keeps_output": role == "input",
             "flops": flops,
         }
 
-    labels = torch.zeros(len(images), dtype=torch.int32)
-    ids, nodes = {}, []
-    nodes += [node("images", "input", "input", [], images)]
-    nodes += [node("labels", "input", "input", [], labels)]
+    nodes = []
+    for name, value in {**inputs, "labels": torch.zeros(samples, dtype=torch.int32)}.items():
+        nodes.append(node(name, "input", "input", [], value))
+    input_ids = {n["name"]: n["id"] for n in nodes}
+    ids = {}
     result = None
-    for call, value in replay(calls, tensors, {"images": images}, run=meter.run):
+    for call, value in replay(calls, tensors, inputs, run=meter.run):
         used = {
-            ids[id(r)] if isinstance(r, Call) else 0
+            ids[id(r)] if isinstance(r, Call) else input_ids[r.name]
             for r in references(call)
             if isinstance(r, Call) or r.kind is Kind.input
         }
@@ -240,20 +326,32 @@ def measure_module(module, example_inputs, file, seconds, device, loss, link_byt
                 parameters(call),
                 _flops(call, value, tensors),
                 call.in_place,
+                call.where.module,
             )
         )
         if call is output:
             result = value
+    if not isinstance(result, torch.Tensor) or not result.is_floating_point():
+        raise AntichainError(
+            "the model's output is no tensor of floating-point numbers, so it has no gradient"
+        )
     result = result.detach().requires_grad_()
     if loss is None:
-        zeros = torch.zeros(len(images), dtype=torch.long, device=device)
+        zeros = torch.zeros(samples, dtype=torch.long, device=device)
         loss = (
             (lambda x: torch.nn.functional.cross_entropy(x, zeros))
             if result.dim() == 2
             else (lambda x: (x * x).mean())
         )
-    meter.measure("loss", lambda: loss(result), [result], [result], [])
-    nodes.append(node("loss", "loss", "loss", [ids[id(output)], 1], torch.zeros(len(images), 2)))
+    try:
+        meter.measure("loss", lambda: loss(result), [result], [result], [])
+    except Exception as problem:
+        raise AntichainError(
+            f"the loss can't be computed of the model's output, {tuple(result.shape)}: {said(problem)}"
+        ) from problem
+    nodes.append(
+        node("loss", "loss", "loss", [ids[id(output)], input_ids["labels"]], torch.zeros(samples, 2))
+    )
     kept = set().union(*(f["keeps"] for f in meter.figures.values()))
     for n in nodes:
         n["keeps_output"] = n["keeps_output"] or n["name"] in kept
@@ -265,11 +363,12 @@ def measure_module(module, example_inputs, file, seconds, device, loss, link_byt
             "model": type(module).__name__,
             "graph_hash": hashlib.sha256(repr(shapes).encode()).hexdigest()[:16],
             "device": f"{where}, torch {torch.__version__}",
-            "microbatch": len(images),
+            "microbatch": samples,
             "threads": torch.get_num_threads(),
             "ranks_at_once": 1,
             "link": {"bytes_per_s": link_bytes_per_s, "latency_us": link_latency_s * 1e6},
             "overhead_us": 0.0,
+            "called_once": called_once(recorded, examples.values()),
             "nodes": nodes,
         }
     )
