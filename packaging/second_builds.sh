@@ -53,6 +53,7 @@ onednn3() {
   built onednn3 antichain_program test_layers
   no_warnings onednn3
   run "onednn3: test_layers" "$all/onednn3/tests/layers/test_layers" --gtest_brief=1
+  run "onednn3: no reference code" "$source/tests/scripts/no_reference_code.sh" "$all/onednn3/antichain"
   trains onednn3 "$all/onednn3/antichain" "${openmpi[@]}"
 }
 
