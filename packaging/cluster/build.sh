@@ -12,7 +12,7 @@ set -euo pipefail
 here="$(realpath "$(dirname "$0")")"
 mkdir -p "$1" "$here/work"
 prefix="$(realpath "$1")"
-cp -r "$here"/{headers,onednn,cmake}/. "$prefix/"
+cp -a --remove-destination "$here"/{headers,onednn,cmake}/. "$prefix/"
 export PATH="$prefix/bin:$PATH"
 
 # build ARCHIVE [CMake option …]: libraries look for each other beside themselves.
