@@ -88,13 +88,14 @@ cluster() {
   run "cluster: gather" "$source/packaging/cluster/gather.sh" "$all/antichain-sources.tar.gz"
   if [ "$(id -u)" = 0 ]; then
     chown nobody "$home"
+    chmod 1777 "$folder"
     user=(setpriv --reuid=nobody --regid=nogroup --clear-groups)
   fi
   local prefix=$home/antichain
   user+=(env -C "$home" HOME="$home" PATH="$prefix/bin:$PATH")
   run "cluster: unpack" "${user[@]}" tar xf "$all/antichain-sources.tar.gz"
   run "cluster: dependencies" "${user[@]}" antichain-sources/build.sh "$prefix"
-  user+=(-C "$home/antichain-sources/antichain")
+  user+=(env -C "$home/antichain-sources/antichain")
   run "cluster: configure" "${user[@]}" cmake --preset cluster -DANTICHAIN_CUDA=OFF \
     -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_INSTALL_PREFIX="$prefix"
   run "cluster: build" "${user[@]}" cmake --build --preset cluster --parallel "$(nproc)"
