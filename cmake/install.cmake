@@ -1,6 +1,7 @@
 # `cmake --install build --prefix P` installs the program, the library with its headers and its CMake package,
 # the documents, the Slurm scripts, the examples, and the CUDA and NCCL modules where they were built. Every
 # part finds the others relative to itself, so P can be moved.
+include(cmake/libraries.cmake)
 if(SKBUILD)
   include(cmake/wheel.cmake)
   return()
@@ -27,6 +28,9 @@ cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY ${CMAKE_INSTAL
   OUTPUT_VARIABLE bin_to_lib)
 set_target_properties(antichain PROPERTIES INSTALL_RPATH "$ORIGIN" INSTALL_RPATH_USE_LINK_PATH ON)
 set_target_properties(antichain_program PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
+# A DT_RPATH of the program is searched for what libraries need, too, and a DT_RUNPATH only for what the
+# program itself needs.
+target_link_options(antichain_program PRIVATE -Wl,--disable-new-dtags)
 foreach(module antichain_cuda antichain_nccl)
   if(TARGET ${module})
     set_target_properties(${module} PROPERTIES INSTALL_RPATH "$ORIGIN" INSTALL_RPATH_USE_LINK_PATH ON)

@@ -11,13 +11,4 @@ set_target_properties(antichain PROPERTIES INSTALL_RPATH "$ORIGIN")
 set_target_properties(antichain_program PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
 install(TARGETS antichain_program RUNTIME DESTINATION bin)
 install(TARGETS antichain LIBRARY DESTINATION lib NAMELINK_SKIP)
-install(CODE "
-  file(GET_RUNTIME_DEPENDENCIES EXECUTABLES \"$<TARGET_FILE:antichain_program>\"
-    RESOLVED_DEPENDENCIES_VAR libraries
-    PRE_EXCLUDE_REGEXES \"^libantichain[.]so\" \"^lib(c|m|dl|rt|pthread|resolv)[.]so\" \"^ld-linux\"
-    LIBRARIES \"$<TARGET_FILE:antichain>\")
-  foreach(library IN LISTS libraries)
-    cmake_path(GET library FILENAME name)
-    file(REAL_PATH \"\${library}\" file)
-    file(COPY_FILE \"\${file}\" \"\${CMAKE_INSTALL_PREFIX}/lib/\${name}\")
-  endforeach()")
+antichain_install_libraries(lib "^$")

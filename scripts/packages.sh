@@ -4,6 +4,9 @@ build_packages="build-essential cmake ninja-build pkg-config libopenmpi-dev open
   nlohmann-json3-dev libcli11-dev libfmt-dev libtomlplusplus-dev libgtest-dev libgmock-dev libxxhash-dev libjpeg-dev libpng-dev zlib1g-dev curl ca-certificates"
 # Builds by clang need these as well.
 clang_packages="clang libclang-rt-dev libomp-dev"
+# packaging/cluster/gather.sh takes these, which consist of headers, and the sources of those, for clusters.
+header_packages="libeigen3-dev nlohmann-json3-dev libcli11-dev libtomlplusplus-dev libxxhash-dev"
+packages_from_source="zlib libpng1.6 libjpeg-turbo fmtlib hdf5"
 # .ci/run needs these as well: for the format and benchmarks, Graphviz to judge the pictures, PyTorch to
 # import its models, a Slurm of two emulated nodes, and a debugger for what crashes there.
 check_packages="$clang_packages clang-format git libbenchmark-dev graphviz gnuplot-nox gdb

@@ -17,6 +17,7 @@
 #include "layers/cpu/adapted.h"
 #include "layers/cpu/backend.h"
 #include "layers/cpu/depthwise.h"
+#include "layers/cpu/dnnl_versions.h"
 #include "layers/cpu/narrow_groups.h"
 #include "layers/cpu/sum_pixels.h"
 
@@ -105,7 +106,7 @@ auto with_code(const Geometry& g, const Describe& describe) {
 // than is saved.
 bool winograd_pays(const Geometry& g, int64_t filter_cost) {
   const Conv2dOptions& o = g.o;
-  const bool possible = g.precision == Precision::float32 && has_avx512() && o.groups == 1 &&
+  const bool possible = has_winograd && g.precision == Precision::float32 && has_avx512() && o.groups == 1 &&
                         o.kernel == Extent(3) && o.stride == Extent(1) && o.dilation == Extent(1) &&
                         o.pad == Padding(1) && g.x[1] % 16 == 0 && g.y[1] % 16 == 0;
   if (!possible || std::min(g.x[1], g.y[1]) < 32) return false;
@@ -120,14 +121,9 @@ constexpr int64_t forward_filter_cost = 320, data_filter_cost = 400, weight_filt
 
 ForwardDesc forward_desc(const Geometry& g, algorithm how, const Desc& x) {
   return checked("describe a convolution", [&] {
-    const dnnl::convolution_forward::desc desc =
-        g.o.bias
-            ? dnnl::convolution_forward::desc(prop_kind::forward_training, how, x, g.w_want(), g.bias(),
-                                              g.y_want(), g.stride(), g.dilation(), g.pad_before(),
-                                              g.pad_after())
-            : dnnl::convolution_forward::desc(prop_kind::forward_training, how, x, g.w_want(), g.y_want(),
-                                              g.stride(), g.dilation(), g.pad_before(), g.pad_after());
-    return ForwardDesc(desc, user_scratchpad(), engine());
+    return pass_of<dnnl::convolution_forward>(user_scratchpad(), prop_kind::forward_training, how, x,
+                                              g.w_want(), g.bias(), g.y_want(), g.stride(), g.dilation(),
+                                              g.pad_before(), g.pad_after());
   });
 }
 
@@ -142,18 +138,18 @@ BackwardDataDesc backward_data_desc(const Geometry& g) {
   const Desc x = g.image() ? describe(g.x, blocked(), g.dtype()) : g.x_want();
   const algorithm how = choose(g, data_filter_cost);
   return checked("describe a convolution's input gradient", [&] {
-    return BackwardDataDesc(
-        {how, x, g.w_want(), g.y_want(), g.stride(), g.dilation(), g.pad_before(), g.pad_after()},
-        user_scratchpad(), engine(), forward_desc(g, how, x));
+    return backward_pass_of<dnnl::convolution_backward_data>(forward_desc(g, how, x), how, x, g.w_want(),
+                                                             g.y_want(), g.stride(), g.dilation(),
+                                                             g.pad_before(), g.pad_after());
   });
 }
 
 BackwardWeightsDesc backward_weights_desc(const Geometry& g) {
   const algorithm how = choose(g, weight_filter_cost);
   return checked("describe a convolution's weight gradient", [&] {
-    return BackwardWeightsDesc(
-        {how, g.x_want(), g.dw_want(), g.y_want(), g.stride(), g.dilation(), g.pad_before(), g.pad_after()},
-        user_scratchpad(), engine(), forward_desc(g, how, g.x_want()));
+    return backward_pass_of<dnnl::convolution_backward_weights>(
+        forward_desc(g, how, g.x_want()), how, g.x_want(), g.dw_want(), g.y_want(), g.stride(), g.dilation(),
+        g.pad_before(), g.pad_after());
   });
 }
 

@@ -10,22 +10,23 @@
 #include "layers/cpu/activation.h"
 #include "layers/cpu/adapted.h"
 #include "layers/cpu/backend.h"
+#include "layers/cpu/dnnl_versions.h"
 
 namespace antichain::cpu {
 namespace {
-
-using ForwardDesc = dnnl::inner_product_forward::primitive_desc;
-using BackwardDataDesc = dnnl::inner_product_backward_data::primitive_desc;
 
 class LinearKernel : public Kernel {
  public:
   LinearKernel(const Linear& op, const Shape& x, Precision precision)
       : has_bias_(op.options.bias),
         type_(type_of(storage(precision))),
-        x_(describe_plain({x[0], x[1]}, type_)),
-        w_(describe_plain({op.options.out, x[1]})),
-        bias_(describe_plain({op.options.out})),
-        y_(describe_plain({x[0], op.options.out}, type_)) {
+        n_(x[0]),
+        in_(x[1]),
+        out_(op.options.out),
+        x_(describe_plain({n_, in_}, type_)),
+        w_(describe_plain({out_, in_})),
+        bias_(has_bias_ ? describe_plain({out_}) : Desc()),
+        y_(describe_plain({n_, out_}, type_)) {
     checked("create a linear layer", [&] { create(); });
   }
 
@@ -71,13 +72,10 @@ class LinearKernel : public Kernel {
   bool in_float32() const { return type_ == dnnl::memory::data_type::f32; }
 
   void create() {
-    using dnnl::prop_kind;
-    using F = dnnl::inner_product_forward::desc;
-    const Desc w = in_float32() ? w_ : Desc(w_.dims(), type_, dnnl::memory::format_tag::any);
-    const ForwardDesc forward(has_bias_ ? F(prop_kind::forward_training, x_, w, bias_, y_)
-                                        : F(prop_kind::forward_training, x_, w, y_),
-                              user_scratchpad(), engine());
-    const BackwardDataDesc backward({x_, w, y_}, user_scratchpad(), engine(), forward);
+    const Desc w = in_float32() ? w_ : Desc({out_, in_}, type_, dnnl::memory::format_tag::any);
+    const auto forward = pass_of<dnnl::inner_product_forward>(
+        user_scratchpad(), dnnl::prop_kind::forward_training, x_, w, bias_, y_);
+    const auto backward = backward_pass_of<dnnl::inner_product_backward_data>(forward, x_, w, y_);
     forward_ = Primitive("create a linear layer", forward);
     backward_data_ = Primitive("create a linear layer's input gradient", backward);
     w_forward_ = forward.weights_desc();
@@ -91,16 +89,15 @@ class LinearKernel : public Kernel {
 
   // Makes the product dw (out x in, float32) = dyᵀ · x, or the one that adds it to dw.
   Primitive weight_product(bool adds) const {
-    const int64_t n = x_.dims()[0], in = x_.dims()[1], out = y_.dims()[1];
     dnnl::primitive_attr attributes = user_scratchpad();
     dnnl::post_ops sum;
     sum.append_sum();
     if (adds) attributes.set_post_ops(sum);
-    const Desc transposed({out, n}, type_, dnnl::memory::dims{1, out});
-    const dnnl::matmul::desc desc(transposed, describe_plain({n, in}, type_), w_);
     return {"create a linear layer's weight gradient",
-            dnnl::matmul::primitive_desc(desc, attributes, engine())};
+            pass_of<dnnl::matmul>(attributes, dy_transposed(), x_, w_)};
   }
+
+  Desc dy_transposed() const { return {{out_, n_}, type_, dnnl::memory::dims{1, out_}}; }
 
   // Writes straight into the gradients, whether they are overwritten or added to: no workspace as large as
   // the weights is needed.
@@ -112,33 +109,32 @@ class LinearKernel : public Kernel {
   }
 
   void multiply(const Backward& b, bool adds) const {
-    const int64_t n = x_.dims()[0], in = x_.dims()[1], out = y_.dims()[1];
-    const auto status = dnnl::sgemm('T', 'N', out, in, n, 1, b.dy.data<float>(), out, b.x[0].data<float>(),
-                                    in, adds ? 1.0f : 0.0f, b.dw[0].data<float>(), in);
+    const auto status =
+        dnnl::sgemm('T', 'N', out_, in_, n_, 1, b.dy.data<float>(), out_, b.x[0].data<float>(), in_,
+                    adds ? 1.0f : 0.0f, b.dw[0].data<float>(), in_);
     ANTICHAIN_CHECK(status == dnnl::status::success, "oneDNN multiplies two matrices");
   }
 
   void multiply_bf16(Context& context, const Backward& b, bool adds) const {
-    const int64_t n = x_.dims()[0], in = x_.dims()[1], out = y_.dims()[1];
     const Primitive& product = adds ? added_product_ : product_;
     Workspace workspace(context, product.scratch_bytes());
-    product.run(workspace, {{DNNL_ARG_SRC, Desc({out, n}, type_, dnnl::memory::dims{1, out}), b.dy.raw()},
-                            {DNNL_ARG_WEIGHTS, describe_plain({n, in}, type_), b.x[0].raw()},
+    product.run(workspace, {{DNNL_ARG_SRC, dy_transposed(), b.dy.raw()},
+                            {DNNL_ARG_WEIGHTS, x_, b.x[0].raw()},
                             {DNNL_ARG_DST, w_, b.dw[0].raw()}});
   }
 
   template <class T>
   void sum_rows(const T* dy, float* db, bool adds) const {
-    const int64_t n = x_.dims()[0], out = y_.dims()[1];
-    for (int64_t k = 0; k < out; ++k) {
+    for (int64_t k = 0; k < out_; ++k) {
       double sum = adds ? db[k] : 0;
-      for (int64_t i = 0; i < n; ++i) sum += float(dy[i * out + k]);
+      for (int64_t i = 0; i < n_; ++i) sum += float(dy[i * out_ + k]);
       db[k] = float(sum);
     }
   }
 
   bool has_bias_;
   dnnl::memory::data_type type_;  // of x and y
+  int64_t n_, in_, out_;
   Desc x_, w_, bias_, y_, w_forward_, w_backward_;
   Primitive forward_, backward_data_;
   Primitive product_, added_product_;             // of bf16

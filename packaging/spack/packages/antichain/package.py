@@ -15,7 +15,7 @@ class Antichain(CMakePackage):
     depends_on("cmake@3.25:", type="build")
     depends_on("ninja", type="build")
     depends_on("mpi", when="+mpi")
-    depends_on("onednn@2.6:2 cpu_runtime=omp")
+    depends_on("onednn@2.6:3 cpu_runtime=omp")
     depends_on("hdf5@1.10: ~mpi")
     depends_on("eigen@3.4:3")
     depends_on("nlohmann-json@3.10:")
