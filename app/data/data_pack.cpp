@@ -9,12 +9,14 @@
 #include "app/cli/checks.h"
 #include "app/cli/child_process.h"
 #include "app/cli/number_text.h"
+#include "app/cli/overwriting.h"
 #include "app/cli/progress_bar.h"
 #include "app/data/data_commands.h"
-#include "data/cifar.h"
+#include "app/obtain/data_options.h"
 #include "data/image_folder.h"
 #include "data/pack.h"
 #include "framework/error.h"
+#include "framework/paths.h"
 #include "pipeline/host/launch.h"
 
 namespace antichain {
@@ -56,8 +58,14 @@ void check(const PackCommandOptions& o) {
                 "leave it out", ExitCode::usage);
 }
 
+// Files of other names may be images.
+bool is_hdf5_name(const std::string& file) { return file.ends_with(".h5") || file.ends_with(".hdf5"); }
+
 DataSplits open_images(const PackCommandOptions& o, ProgressBar& bar) {
   const Size size = parse_size(o.size);
+  check_no_output_is("a file of the images' folder", [&](const std::string& file, const std::string&) {
+    return exists(file) && !is_hdf5_name(file) && is_within(file, o.images);
+  });
   const FolderSet set = open_image_folder(o.images, {.height = size.height,
                                                      .width = size.width,
                                                      .test_fraction = o.test_fraction,
@@ -81,7 +89,7 @@ void run(const PackCommandOptions& o) {
   const StopSignals stop;       // so that no partial file remains
   ProgressBar bar(stdout);
   const DataSplits splits =
-      o.cifar.empty() ? open_images(o, bar) : read_cifar(published_set_in(o.cifar), o.cifar);
+      o.cifar.empty() ? open_images(o, bar) : read_binary_files(published_set_in(o.cifar), o.cifar);
   PackOptions options{.interleaved = o.layout == "nhwc",
                       .compressed = o.compress,
                       .normalisation = {},

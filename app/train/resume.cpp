@@ -8,10 +8,13 @@
 #include <set>
 
 #include "app/cli/number_text.h"
+#include "app/cli/overwriting.h"
 #include "app/job/agreement.h"
 #include "app/train/train_option_kinds.h"
 #include "framework/error.h"
 #include "framework/files/checkpoint_folder.h"
+#include "framework/files/checkpoint_remains.h"
+#include "framework/paths.h"
 #include "framework/random.h"
 #include "framework/say.h"
 #include "pipeline/stage/stage_state.h"
@@ -37,8 +40,10 @@ std::string without_slash(std::string path) {
 
 // A folder with another run's checkpoints must not get this run's as well.
 void refuse_foreign(const CheckpointFolder& folder, const std::string& resumed) {
+  if (folder.path().empty()) return;
   std::vector<std::string> there = folder.list();
-  if (folder.path().empty() || there.empty()) return;
+  if (there.empty() && why_no_checkpoint(folder.best(), true).empty()) there.push_back(folder.best());
+  if (there.empty()) return;
   if (resumed.empty())
     throw Error(fmt::format("{} has checkpoints already, the newest is {}", folder.path(), there.front()),
                 "go on from it with --resume auto, or name an empty folder", ExitCode::usage);
@@ -47,6 +52,18 @@ void refuse_foreign(const CheckpointFolder& folder, const std::string& resumed) 
     throw Error(fmt::format("{} has checkpoints already, but the one to resume from is elsewhere: {}",
                             folder.path(), resumed),
                 "name an empty folder for those to come", ExitCode::usage);
+}
+
+// Throws a usage Error where something of the user's would have to make way for checkpoints.
+void check_names_are_free(const CheckpointFolder& folder, bool keep_best) {
+  check_no_output_is("which --checkpoint writes", [&](const std::string& file, const std::string&) {
+    return are_one(folder_of(file), folder.path()) &&
+           CheckpointFolder::is_name_of_ours(file.substr(file.rfind('/') + 1));
+  });
+  if (!keep_best || (!exists(folder.best()) && !is_link(folder.best()))) return;
+  if (const std::string why = why_no_checkpoint(folder.best(), true); !why.empty())
+    throw Error(fmt::format("--keep-best would replace {}, which is no checkpoint: {}", folder.best(), why),
+                "move it, or name another folder with --checkpoint", ExitCode::usage);
 }
 
 std::string find_checkpoint(const CheckpointCommandOptions& o) {
@@ -222,6 +239,7 @@ Beginning find_beginning(const TrainCommandOptions& o, const RunFacts& run, cons
   if (!folder.path().empty()) {
     on_rank_zero(rank.job, [&] {
       beginning.lock = FolderLock(folder.path());
+      check_names_are_free(folder, o.evaluation.keep_best);
       folder.clean();
       return "";
     });
