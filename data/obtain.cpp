@@ -34,8 +34,7 @@ fs::path cache_folder(const std::string& wanted) {
 // or does not exist.
 class WorkFolder {
  public:
-  explicit WorkFolder(const fs::path& target)
-      : target_(target), path_(target.string() + ".part-XXXXXX") {
+  explicit WorkFolder(const fs::path& target) : target_(target), path_(target.string() + ".part-XXXXXX") {
     std::error_code failed;
     fs::create_directories(path_.parent_path(), failed);
     std::string name = path_.string();

@@ -53,7 +53,7 @@ bool has_ended(pid_t process) { return ::kill(process, 0) != 0 && errno == ESRCH
 // Syncs the folder so that the new name survives a power cut. Not every file system can do this; the file
 // itself is safe anyway.
 void sync_folder_of(const std::string& path) {
-  const FileHandle folder(::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const FileHandle folder(::open(parent_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder >= 0) ::fsync(folder);
 }
 

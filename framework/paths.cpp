@@ -29,13 +29,6 @@ mode_t mode_of(const std::string& path, int (*look)(const char*, struct stat*)) 
   return 0;
 }
 
-// Resolves links as far as the path exists.
-fs::path resolved(const std::string& path) {
-  std::error_code failed;
-  const fs::path whole = fs::weakly_canonical(fs::absolute(path, failed), failed);
-  return failed ? fs::path(path).lexically_normal() : whole;
-}
-
 }  // namespace
 
 bool exists(const std::string& path) { return mode_of(path, ::stat) != 0; }
@@ -65,9 +58,17 @@ void make_folders(const std::string& path) {
   if (failed) fail_to("make the folder", path, failed.message());
 }
 
-std::string folder_of(const std::string& file) {
+std::string parent_of(const std::string& file) {
   const fs::path folder = fs::path(file).parent_path();
   return folder.empty() ? "." : folder.string();
+}
+
+std::string resolved(const std::string& path) {
+  std::error_code failed;
+  const fs::path whole = fs::weakly_canonical(fs::absolute(path, failed), failed);
+  std::string text = (failed ? fs::path(path).lexically_normal() : whole).string();
+  while (text.size() > 1 && text.back() == '/') text.pop_back();
+  return text;
 }
 
 bool are_one(const std::string& a, const std::string& b) {
@@ -76,7 +77,7 @@ bool are_one(const std::string& a, const std::string& b) {
 }
 
 bool is_within(const std::string& file, const std::string& folder) {
-  const fs::path inner = resolved(folder_of(file)), outer = resolved(folder);
+  const fs::path inner = resolved(parent_of(file)), outer = resolved(folder);
   return std::ranges::mismatch(outer, inner).in1 == outer.end();
 }
 

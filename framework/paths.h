@@ -22,7 +22,9 @@ void look_again(const std::string& folder) noexcept;
 void make_folders(const std::string& path);
 
 // Returns the folder of a file: "." for a name alone.
-std::string folder_of(const std::string& file);
+std::string parent_of(const std::string& file);
+// Returns the path without links and dots, as far as it is there.
+std::string resolved(const std::string& path);
 // Returns whether two names lead to one file, or would if it were written: by links or another spelling, too.
 bool are_one(const std::string& a, const std::string& b);
 bool is_within(const std::string& file, const std::string& folder);  // at any depth

@@ -36,31 +36,31 @@ std::vector<NamedFile> named_files(const CLI::App& command) {
     if (option->count() == 0 || !names_one) continue;
     const std::string name = option->get_name(), file = option->results().back();
     const bool written = (option->get_group() == "Output" && name != "--config") || name == "--checkpoint";
-    if (!file.empty() && !(written && is_stream(file))) files.push_back({name, file, written, type == "DIR"});
+    const bool folder = type == "DIR" || type == "FOLDER";
+    if (!file.empty() && !(written && is_stream(file))) files.push_back({name, file, written, folder});
   }
   return files;
 }
 
 bool is_in_graph_folder(const std::string& file, const std::string& folder) {
   const std::array names = {graph_in_folder, weights_in_folder, check_in_folder};
-  return std::ranges::find(names, last_name(file)) != names.end() && are_one(folder_of(file), folder);
+  return std::ranges::find(names, last_name(file)) != names.end() && are_one(parent_of(file), folder);
 }
 
 // A network's folder is read by its name, or by that of the graph in it, and written by its name.
 bool are_of_one_network(const std::string& output, const std::string& other) {
   return is_in_graph_folder(output, other) || is_in_graph_folder(other, output) ||
-         (last_name(other) == graph_in_folder && is_in_graph_folder(output, folder_of(other)));
+         (last_name(other) == graph_in_folder && is_in_graph_folder(output, parent_of(other)));
 }
 
 void check_pair(const NamedFile& one, const NamedFile& other) {
   if (!one.written || (one.folder && !other.written)) return;
   if (!are_one(one.file, other.file) && !are_of_one_network(one.file, other.file)) return;
-  throw Error(
-      other.written
-          ? fmt::format("{} and {} would be written to one {}, {}", one.option, other.option,
-                        one.folder && other.folder ? "folder" : "file", one.file)
-          : fmt::format("{} would replace {}, which {} reads", one.option, one.file, other.option),
-      one.folder ? "name another folder" : "name another file", ExitCode::usage);
+  throw Error(other.written
+                  ? fmt::format("{} and {} would be written to one {}, {}", one.option, other.option,
+                                one.folder && other.folder ? "folder" : "file", one.file)
+                  : fmt::format("{} would replace {}, which {} reads", one.option, one.file, other.option),
+              one.folder ? "name another folder" : "name another file", ExitCode::usage);
 }
 
 }  // namespace
@@ -81,7 +81,7 @@ void check_nothing_is_overwritten(const CLI::App& command) {
   outputs = files;
   std::erase_if(outputs, [](const NamedFile& file) { return !file.written; });
   check_no_output_is("which lies in a checkpoint", [](const std::string& file, const std::string&) {
-    return is_folder(folder_of(file)) && why_no_checkpoint(folder_of(file), true).empty();
+    return is_folder(parent_of(file)) && why_no_checkpoint(resolved(parent_of(file)), true).empty();
   });
 }
 

@@ -165,9 +165,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   outputs.insert(outputs.end(), summaries.begin(), summaries.end());
   outputs.push_back(options.trace_file);
   // 1. Read the given files and the data.
-  const GivenFiles given =
-      read_given_files(planning, options.schedule.schedule,
-                       outputs, job);
+  const GivenFiles given = read_given_files(planning, options.schedule.schedule, outputs, job);
   if (!planning.profile_file.empty()) given_profile(given, planning, graph);
   if (rank.prints()) fmt::print("{}{}\n", describe(start), describe_keeping(options));
   const InitOptions init = with_weights_of(options.network.graph, options.init, job);
@@ -227,8 +225,8 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
     start_from(initial, init, model, rank);
   else
     go_on_from(beginning, facts, model, rank);
-  MetricsFile metrics(rank.prints() ? metrics_files(options) : std::vector<std::string>(),
-                      data.train->name(), beginning.step());
+  MetricsFile metrics(rank.prints() ? metrics_files(options) : std::vector<std::string>(), data.train->name(),
+                      beginning.step());
   TrainReporter reporter(metrics, *data.train, start.hosts, LossWatch(watched_run(options)));
   TrainOptions settings = train_options(options, data.train->size() / options.network.batch);
   settings.start = beginning.manifest.position;

@@ -56,7 +56,8 @@ void start_from(const Weights& weights, const InitOptions& options, RankModel& m
   if (!rank.prints()) return;
   print_skipped(skipped);
   const size_t taken = fit(model.graph(), weights, options.fit(), options.file()).entries.size();
-  fmt::print("Weights: {}, {}{}\n\n", options.file(), taken < weights.size() ? fmt::format("{} of its ", taken) : "",
+  fmt::print("Weights: {}, {}{}\n\n", options.file(),
+             taken < weights.size() ? fmt::format("{} of its ", taken) : "",
              counted(int64_t(weights.size()), "tensor"));
 }
 

@@ -48,7 +48,8 @@ std::string up_to(int64_t step, const std::string& file) {
 MetricsFile::MetricsFile(const std::vector<std::string>& files, std::string data, int64_t step)
     : data_(std::move(data)) {
   for (const std::string& file : files) {
-    Sink& sink = sinks_.emplace_back(file);
+    sinks_.push_back({file, nullptr, nullptr});
+    Sink& sink = sinks_.back();
     if (is_stream(file)) {
       sink.stream = std::make_unique<OutputStream>(file);
       continue;

@@ -39,10 +39,13 @@ std::string without_slash(std::string path) {
 }
 
 // A folder with another run's checkpoints must not get this run's as well.
-void refuse_foreign(const CheckpointFolder& folder, const std::string& resumed) {
+void refuse_foreign(const CheckpointFolder& folder, const std::string& resumed, bool keep_best) {
   if (folder.path().empty()) return;
   std::vector<std::string> there = folder.list();
-  if (there.empty() && why_no_checkpoint(folder.best(), true).empty()) there.push_back(folder.best());
+  if (resumed.empty() && there.empty() && keep_best && why_no_checkpoint(folder.best(), true).empty())
+    throw Error(
+        fmt::format("--keep-best would replace {}, the best checkpoint of an earlier run", folder.best()),
+        "go on from it with --resume, or name an empty folder", ExitCode::usage);
   if (there.empty()) return;
   if (resumed.empty())
     throw Error(fmt::format("{} has checkpoints already, the newest is {}", folder.path(), there.front()),
@@ -57,7 +60,7 @@ void refuse_foreign(const CheckpointFolder& folder, const std::string& resumed) 
 // Throws a usage Error where something of the user's would have to make way for checkpoints.
 void check_names_are_free(const CheckpointFolder& folder, bool keep_best) {
   check_no_output_is("which --checkpoint writes", [&](const std::string& file, const std::string&) {
-    return are_one(folder_of(file), folder.path()) &&
+    return are_one(parent_of(file), folder.path()) &&
            CheckpointFolder::is_name_of_ours(file.substr(file.rfind('/') + 1));
   });
   if (!keep_best || (!exists(folder.best()) && !is_link(folder.best()))) return;
@@ -247,7 +250,7 @@ Beginning find_beginning(const TrainCommandOptions& o, const RunFacts& run, cons
   }
   const std::string found = on_rank_zero(rank.job, [&] {
     const std::string checkpoint = find_checkpoint(o.checkpoint);
-    refuse_foreign(folder, checkpoint);
+    refuse_foreign(folder, checkpoint, o.evaluation.keep_best);
     if (checkpoint.empty()) return std::string();
     const std::string text = read_manifest(checkpoint);
     check_belongs(manifest_from_json(text, checkpoint), run, graph, *make_optimiser(o.optimiser), checkpoint);

@@ -46,8 +46,9 @@ bool has_ended(const std::string& folder) {
 // Returns a setting that changes numbers and is another one in the folder's run, or "". Flags and what was not
 // given can be said in several ways.
 std::string difference_from(const std::string& folder, const TrainCommandOptions& options) {
-  const Json there = Json::parse(read_file(folder + "/run.json"), nullptr, false)["settings"],
+  const Json there = parse_json(read_file(folder + "/run.json"), folder).value("settings", Json::object()),
              here = Json::parse(options.in_force);
+  if (!there.is_object()) return "";
   for (const TrainOption& option : train_option_kinds()) {
     if (option.kind != OptionKind::network && option.kind != OptionKind::recipe) continue;
     const Json before = there.value(option.name, Json()), now = here.value(option.name, Json());
@@ -182,15 +183,15 @@ std::vector<std::string> summary_files(const TrainCommandOptions& options) {
 bool is_file_of_run(const std::string& file, const std::string& folder) {
   const std::string name = file.substr(file.rfind('/') + 1);
   return (name == "lock" || std::ranges::find(files_of_a_run, name) != files_of_a_run.end()) &&
-         are_one(folder_of(file), folder);
+         are_one(parent_of(file), folder);
 }
 
 void check_results_are_kept(const TrainCommandOptions& options) {
   if (options.results.empty()) return;
   check_no_output_is("which --results writes", [&](const std::string& file, const std::string& option) {
     const std::string name = file.substr(file.rfind('/') + 1);
-    const bool its_own = (option == "--metrics" && name == "metrics.jsonl") ||
-                         (option == "--json" && name == "summary.json");
+    const bool its_own =
+        (option == "--metrics" && name == "metrics.jsonl") || (option == "--json" && name == "summary.json");
     return !its_own && is_file_of_run(file, options.results);
   });
 }

@@ -116,7 +116,8 @@ uint64_t hash_from(const JsonReader& reader) {
 // No other name is ever opened, so none leads out of the folder.
 std::string file_name_from(const JsonReader& reader) {
   const std::string name = reader.string();
-  if (!is_checkpoint_file_name(name)) reader.fail(fmt::format("'{}' is not the name of a stage's file", name));
+  if (!is_checkpoint_file_name(name))
+    reader.fail(fmt::format("'{}' is not the name of a stage's file", name));
   return name;
 }
 

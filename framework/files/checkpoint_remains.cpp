@@ -88,8 +88,9 @@ std::string why_no_checkpoint(const std::string& path, bool complete) {
 }
 
 std::string remove_checkpoint(const std::string& path) {
-  if (is_link(path)) return ::unlink(path.c_str()) == 0 ? "" : std::strerror(errno);
-  if (!exists(path)) return "";
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0) return errno == ENOENT ? "" : std::strerror(errno);
+  if (S_ISLNK(status.st_mode)) return ::unlink(path.c_str()) == 0 ? "" : std::strerror(errno);
   Remains remains(path);
   if (!remains.why_foreign().empty()) return remains.why_foreign();
   if (const std::string why = remains.empty(); !why.empty()) return why;

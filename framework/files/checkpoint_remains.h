@@ -12,7 +12,7 @@ namespace antichain {
 std::string why_no_checkpoint(const std::string& path, bool complete);
 
 // Removes a checkpoint or what is left of one, beginning with the manifest, so that a removal that is cut short
-// leaves none. Returns "" where nothing is there any more, or why it stays.
+// leaves none. Throws nothing. Returns "" where nothing is there any more, or why it stays.
 std::string remove_checkpoint(const std::string& path);
 
 }  // namespace antichain

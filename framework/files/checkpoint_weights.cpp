@@ -54,9 +54,7 @@ std::map<std::string, std::string> chosen_paths(const CheckpointFile& file, bool
 
 }  // namespace
 
-bool is_in_checkpoint(const std::string& path) {
-  return is_folder(part_of(path).folder);
-}
+bool is_in_checkpoint(const std::string& path) { return is_folder(part_of(path).folder); }
 
 Facts read_checkpoint_model(const std::string& path) {
   const std::string checkpoint = newest(part_of(path).folder);

@@ -177,8 +177,7 @@ struct ArrayReader::State {
 };
 
 ArrayReader::ArrayReader(const std::string& file) {
-  if (!is_plain_file(file))
-    throw Error("there is no file " + file, "name an HDF5 file");
+  if (!is_plain_file(file)) throw Error("there is no file " + file, "name an HDF5 file");
   const Session session;
   state_ = std::make_unique<State>(file, open_file(file));
   std::error_code failed;

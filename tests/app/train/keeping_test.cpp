@@ -120,7 +120,8 @@ TEST_F(Keeping, AFullDiskForMetricsEndsNothingElse) {
   fs::create_directories(path("full"));
   const ProgramRun result = run_behind(
       folder_.str(),
-      "unshare -m sh -c 'mount -t tmpfs -o size=4k none full && head -c 4096 /dev/zero >full/all && exec \"$@\"' sh",
+      "unshare -m sh -c 'mount -t tmpfs -o size=4k none full && head -c 4096 /dev/zero >full/all && exec "
+      "\"$@\"' sh",
       std::string(train_and_keep) + "--steps 2 --metrics full/m.jsonl --json s.json --checkpoint ck");
   EXPECT_EQ(result.code, bad_input) << result.err;
   EXPECT_THAT(result.err, HasSubstr("full/m.jsonl takes no line now, training goes on"));
@@ -184,9 +185,8 @@ TEST_F(Keeping, NoFileIsLostByASlip) {
 // However the two names are spelt, and whoever reads the file.
 TEST_F(Keeping, NoOutputReplacesWhatIsReadOrKept) {
   const std::string train = std::string(train_and_keep) + "--steps 1 ";
-  for (const char* words :
-       {"data pack --cifar data --out set.h5", "export --model resnet20 --out w.h5",
-        "export --model resnet20 --out n.antichain", "info --json q.json"})
+  for (const char* words : {"data pack --cifar data --out set.h5", "export --model resnet20 --out w.h5",
+                            "export --model resnet20 --out n.antichain", "info --json q.json"})
     ASSERT_EQ(run(words).code, 0) << words;
   ASSERT_EQ(run(train + "--checkpoint ck").code, 0);
   fs::create_symlink("set.h5", path("link.h5"));
@@ -225,7 +225,8 @@ TEST_F(Keeping, WhatTheProgramDidNotMakeIsNotReplacedByTheBest) {
   fs::create_directories(path("c"));
   fs::create_directory_symlink("../a", path("c/best"));
   for (const std::string name : {"a", "b", "c"})
-    expect_refused(run(words + name), 2, fmt::format("--keep-best would replace {}/best", name), words + name);
+    expect_refused(run(words + name), 2, fmt::format("--keep-best would replace {}/best", name),
+                   words + name);
   EXPECT_EQ(read_file(path("a/best/notes.txt")), "x");
   EXPECT_EQ(read_file(path("b/best")), "x");
   EXPECT_TRUE(fs::is_symlink(path("c/best")));
@@ -238,7 +239,8 @@ TEST_F(Keeping, ResultsOfARunThatEndedStay) {
   EXPECT_EQ(read_file(path("r/metrics.jsonl")), read_file(path("m.jsonl")));
   fs::remove(path("r/summary.json"));
   const std::string weights = read_file(path("r/weights.h5"));
-  expect_refused(run(words + "--steps 1 --json j.json"), 2, "holds the results of a run that has ended", words);
+  expect_refused(run(words + "--steps 1 --json j.json"), 2, "holds the results of a run that has ended",
+                 words);
   const std::string other = std::string(train_and_keep) + "--seed 9 --steps 1 --checkpoint ck ";
   ASSERT_EQ(run(other).code, 0);
   expect_refused(run(other + "--resume auto --results r"), 2, "of another run that has ended: --seed was 7",

@@ -277,19 +277,18 @@ TEST_F(Checkpoint, CleansWhatTornAttemptsLeft) {
 TEST_F(Checkpoint, LeavesWhatTheProgramDidNotMake) {
   for (const int64_t step : {3, 4, 5}) write_checkpoint(folder_, step);
   const auto at = [&](const std::string& name) { return temporary_.path() / name; };
-  const std::vector<std::string> kept = {
-      "step-1/notes.txt",
-      "step-000000000001/notes.txt",
-      "step-000000000002/manifest.json",  // of something else
-      "step-000000000003/notes.txt",      // within a checkpoint
-      ".removed-1/notes.txt",
-      ".removed-000000000001/notes.txt",
-      ".removed-000000000002/stage-0.h5/notes.txt",
-      ".partial-000000000008/manifest.json",
-      ".partial-000000000009/notes.txt",
-      ".partial-best-000000000001/notes.txt",
-      ".token-github",
-      ".token-0123456789abcdef-1"};  // not empty
+  const std::vector<std::string> kept = {"step-1/notes.txt",
+                                         "step-000000000001/notes.txt",
+                                         "step-000000000002/manifest.json",  // of something else
+                                         "step-000000000003/notes.txt",      // within a checkpoint
+                                         ".removed-1/notes.txt",
+                                         ".removed-000000000001/notes.txt",
+                                         ".removed-000000000002/stage-0.h5/notes.txt",
+                                         ".partial-000000000008/manifest.json",
+                                         ".partial-000000000009/notes.txt",
+                                         ".partial-best-000000000001/notes.txt",
+                                         ".token-github",
+                                         ".token-0123456789abcdef-1"};  // not empty
   for (const std::string& name : kept) {
     fs::create_directories(at(name).parent_path());
     overwrite(at(name), "precious");
