@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <exception>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -62,7 +61,7 @@ MetricsFile::MetricsFile(const std::vector<std::string>& files, std::string data
 
 // Where an error ends the run, nobody asks for lost().
 MetricsFile::~MetricsFile() {
-  if (std::uncaught_exceptions() == 0) return;
+  if (asked_) return;
   try {
     if (const std::string why = lost(); !why.empty()) warn("the end of the metrics is lost: " + why);
   } catch (...) {  // it is only a warning
@@ -81,6 +80,7 @@ void MetricsFile::write(const std::string& text) {
 }
 
 std::string MetricsFile::lost() {
+  asked_ = true;
   for (Sink& sink : sinks_)
     if (const std::string why = sink.growing ? sink.growing->lost() : ""; !why.empty())
       return fmt::format("{}: {}", sink.file, why);

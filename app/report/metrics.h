@@ -37,7 +37,7 @@ class MetricsFile {
   };
   std::string data_;
   std::vector<Sink> sinks_;
-  bool warned_ = false;
+  bool warned_ = false, asked_ = false;
 };
 
 }  // namespace antichain

@@ -60,7 +60,7 @@ TEST_F(Output, QuietLeavesWhatWasAskedFor) {
 
   const ProgramRun talkative =
       run_behind(folder_.str(), "env ONEDNN_VERBOSE=1",
-                 "profile --quiet --seconds 0.01 --model resnet20 --batch 2 --microbatches 1 --json -");
+                 "profile --seconds 0.01 --model resnet20 --batch 2 --microbatches 1 --json -");
   EXPECT_TRUE(Json::parse(talkative.out, nullptr, false).is_object()) << "libraries print elsewhere";
   EXPECT_THAT(talkative.err, HasSubstr("onednn_verbose"));
 

@@ -209,7 +209,7 @@ TEST_F(Keeping, NoOutputReplacesWhatIsReadOrKept) {
       {"info --graph n.antichain/graph.json --json n.antichain/weights.safetensors", "which --graph reads"},
       {"export --graph n.antichain/graph.json --out n.antichain", "which --graph reads"},
       {train + "--checkpoint z --results ./z/", "would be written to one folder"},
-      {train + "--checkpoint z --json z/lock", "which --checkpoint writes"},
+      {train + "--checkpoint ck --json ck/lock", "which --checkpoint writes"},
       {train + "--results z --json z/run.json", "which --results writes"},
       {train + "--results z --json z/metrics.jsonl", "which --results writes"}};
   for (const auto& [words, part] : cases) expect_refused(run(words), 2, part, words);
