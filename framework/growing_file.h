@@ -1,5 +1,5 @@
-// A GrowingFile takes text while a run lasts: its log, its metrics. What a full disk does not take is kept and
-// written before the next text, so that such a moment ends nothing and leaves no gap.
+// A GrowingFile takes text while a run lasts: its log, its metrics. What a full disk does not take is kept
+// and written before the next text, so that such a moment ends nothing and leaves no gap.
 #pragma once
 
 #include <string>

@@ -1,6 +1,7 @@
 // A NewFile grows beside its final place and is moved there when it is whole: the final name never refers to
-// a part of a file. It is made as mkstemp(3) makes one, exclusively and under a name that nobody can guess, so
-// no link that somebody laid out there is followed. All files that replace others are written by this class.
+// a part of a file. It is made as mkstemp(3) makes one, exclusively and under a name that nobody can guess,
+// so no link that somebody laid out there is followed. All files that replace others are written by this
+// class.
 #pragma once
 
 #include <span>
@@ -29,8 +30,8 @@ class NewFile {
   bool committed_ = false;
 };
 
-// Removes files of this class that were to get one of these names in the folder, and whose process is no more.
-// Only for a folder that one process at a time writes to: a process of another host can't be seen.
+// Removes files of this class that were to get one of these names in the folder, and whose process is no
+// more. Only for a folder that one process at a time writes to: a process of another host can't be seen.
 void remove_abandoned(const std::string& folder, std::span<const char* const> names);
 
 }  // namespace antichain

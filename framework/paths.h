@@ -1,6 +1,6 @@
-// Asks what is at a path. What can't be found out is an Error of one sentence, and never counts as "nothing is
-// there": a folder that can't be entered may hold what must not be overwritten. All code asks here, because
-// the functions of std::filesystem either throw another kind of error, or take every error for "no".
+// Asks what is at a path. What can't be found out is an Error of one sentence, and never counts as "nothing
+// is there": a folder that can't be entered may hold what must not be overwritten. All code asks here,
+// because the functions of std::filesystem either throw another kind of error, or take every error for "no".
 #pragma once
 
 #include <string>

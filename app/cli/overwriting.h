@@ -1,5 +1,5 @@
-// These checks keep a slip from costing a file: they refuse two outputs of one name, and an output over a file
-// that the same command reads or keeps, however the two names are spelt.
+// These checks keep a slip from costing a file: they refuse two outputs of one name, and an output over a
+// file that the same command reads or keeps, however the two names are spelt.
 #pragma once
 
 #include <functional>
@@ -9,8 +9,8 @@
 
 namespace antichain {
 
-// Throws a usage Error naming the two options. The options of the group Output that name files are outputs, and
-// so is --checkpoint; all others that name files or folders are read.
+// Throws a usage Error naming the two options. The options of the group Output that name files are outputs,
+// and so is --checkpoint; all others that name files or folders are read.
 void check_nothing_is_overwritten(const CLI::App& command);
 
 // Commands call this for files that no option names: those of a data set's folder, say. Throws a usage Error

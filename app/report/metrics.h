@@ -24,8 +24,8 @@ class MetricsFile {
   void step(const StepReport&);
   void evaluation(const EvaluationReport&);
   void summary(const std::string& json);  // a JSON object in one line
-  // Returns why a file lacks lines at its end, or "". Until then lines that a full disk does not take wait for
-  // the next one, after a warning.
+  // Returns why a file lacks lines at its end, or "". Until then lines that a full disk does not take wait
+  // for the next one, after a warning.
   std::string lost();
 
  private:

@@ -43,8 +43,8 @@ bool has_ended(const std::string& folder) {
                              [&](const char* name) { return exists(folder + "/" + name); });
 }
 
-// Returns a setting that changes numbers and is another one in the folder's run, or "". Flags and what was not
-// given can be said in several ways.
+// Returns a setting that changes numbers and is another one in the folder's run, or "". Flags and what was
+// not given can be said in several ways.
 std::string difference_from(const std::string& folder, const TrainCommandOptions& options) {
   const Json there = parse_json(read_file(folder + "/run.json"), folder).value("settings", Json::object()),
              here = Json::parse(options.in_force);

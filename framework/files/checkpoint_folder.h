@@ -9,8 +9,8 @@
 //   .token-0123456789abcdef-1    of rank 1, while the ranks find out whether they share the folder
 //
 // So a name of "step-" and twelve digits is a checkpoint that was complete once, and losing one of the names
-// that begin with a dot loses no checkpoint. The folder may be a link, but links within it are never followed.
-// Whatever else is there, whatever its name, is left alone (framework/files/checkpoint_remains.h).
+// that begin with a dot loses no checkpoint. The folder may be a link, but links within it are never
+// followed. Whatever else is there, whatever its name, is left alone (framework/files/checkpoint_remains.h).
 #pragma once
 
 #include <functional>
@@ -53,9 +53,9 @@ class CheckpointFolder {
   // Makes the folder for a new checkpoint. Any rank may call it. Throws Error with the system's reason.
   void begin(int64_t step, CheckpointKind kind = CheckpointKind::of_step) const;
   // Publishes a checkpoint whose files are all written and synced. It reads each file as a restart would,
-  // adds the manifest, and renames the folder, which replaces a checkpoint of the same name, or a link. Throws
-  // Error naming the file that differs from what was written, or what else has the name, or with the system's
-  // reason; other checkpoints are unchanged then.
+  // adds the manifest, and renames the folder, which replaces a checkpoint of the same name, or a link.
+  // Throws Error naming the file that differs from what was written, or what else has the name, or with the
+  // system's reason; other checkpoints are unchanged then.
   void publish(const Manifest&, CheckpointKind kind = CheckpointKind::of_step) const;
   // Removes the partial checkpoint of this step, as far as that is possible.
   void discard(int64_t step, CheckpointKind kind = CheckpointKind::of_step) const;

@@ -32,8 +32,8 @@ struct Attribute {
   std::variant<std::string, std::vector<std::string>, std::vector<double>> value;
 };
 
-// Writes a new `file`, which has its name once it is whole. The data are hashed on the way, and finish() reads
-// them back, because HDF5 does not report every failure of a full disk.
+// Writes a new `file`, which has its name once it is whole. The data are hashed on the way, and finish()
+// reads them back, because HDF5 does not report every failure of a full disk.
 class ArrayWriter {
  public:
   ArrayWriter(const std::string& file, std::vector<ArraySpec>);

@@ -40,8 +40,8 @@ std::string kept_plan_text(const std::string& key) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Two processes may write the same text at the same time: each renames a file of its own. Without the file the
-// plan is searched for again.
+// Two processes may write the same text at the same time: each renames a file of its own. Without the file
+// the plan is searched for again.
 void keep_plan_text(const std::string& key, const std::string& text) {
   if (folder().empty() || text.empty()) return;
   try {

@@ -1,5 +1,5 @@
-// std::filesystem throws an error of its own, which ends the program without a sentence of ours. So every call
-// that asks the disk takes an error code, or is one of framework/paths.h.
+// std::filesystem throws an error of its own, which ends the program without a sentence of ours. So every
+// call that asks the disk takes an error code, or is one of framework/paths.h.
 #include <gtest/gtest.h>
 
 #include <filesystem>
