@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <string_view>
 #include <utility>
@@ -11,6 +13,7 @@
 #include "data/command.h"
 #include "framework/cache_folder.h"
 #include "framework/error.h"
+#include "framework/paths.h"
 
 namespace antichain {
 namespace {
@@ -32,15 +35,14 @@ fs::path cache_folder(const std::string& wanted) {
 // or does not exist.
 class WorkFolder {
  public:
-  explicit WorkFolder(const fs::path& target)
-      : target_(target), path_(fmt::format("{}.{}.part", target.string(), getpid())) {
+  explicit WorkFolder(const fs::path& target) : target_(target), path_(target.string() + ".part-XXXXXX") {
     std::error_code failed;
-    fs::remove_all(path_, failed);
-    fs::create_directories(path_, failed);
-    if (failed) {
-      throw Error(fmt::format("can't make the folder {} ({})", path_.string(), failed.message()),
+    fs::create_directories(path_.parent_path(), failed);
+    std::string name = path_.string();
+    if (::mkdtemp(name.data()) == nullptr)
+      throw Error(fmt::format("can't make the folder {} ({})", name, std::strerror(errno)),
                   "set XDG_CACHE_HOME to a folder that can be written, or give --data-dir");
-    }
+    path_ = name;
   }
   ~WorkFolder() {
     std::error_code ignored;
@@ -52,7 +54,7 @@ class WorkFolder {
   void take_from_target(const char* name) const {
     std::error_code failed;
     fs::rename(target_, path_ / name, failed);
-    if (failed && fs::exists(fs::symlink_status(target_)))
+    if (failed && (exists(target_.string()) || is_link(target_)))
       throw Error(
           fmt::format("{} is not whole and can't be replaced ({})", target_.string(), failed.message()),
           "remove it");
@@ -61,7 +63,7 @@ class WorkFolder {
   void move_to_target(const fs::path& inner) const {
     std::error_code failed;
     fs::rename(inner, target_, failed);
-    if (failed && !fs::is_directory(target_)) {
+    if (failed && !is_folder(target_)) {
       throw Error(
           fmt::format("can't rename {} to {} ({})", inner.string(), target_.string(), failed.message()));
     }
@@ -96,7 +98,7 @@ std::string fetch(const PublishedSet& set, ObtainOptions options, const fs::path
   const fs::path archive = work.path() / "archive.tar.gz";
   if (const std::string why = download(options, archive); !why.empty()) return why;
   if (run_command({"tar", "-xzf", archive.string(), "-C", work.path().string()}).status != 0 ||
-      !fs::is_directory(work.path() / set.folder)) {
+      !is_folder(work.path() / set.folder)) {
     return "the archive could not be unpacked";
   }
   work.move_to_target(work.path() / set.folder);
@@ -110,7 +112,7 @@ Obtained obtain_synthetic(const ObtainOptions& options) {
   const fs::path folder = cache_folder(options.cache_dir) /
                           fmt::format("generated-{}-{}-{}", set.train_images, set.test_images, set.seed);
   if (is_whole_synthetic(folder.string(), set)) return {.directory = folder.string(), .note = ""};
-  const bool damaged = fs::exists(fs::symlink_status(folder));
+  const bool damaged = exists(folder.string()) || is_link(folder);
   {
     const WorkFolder work(folder);
     write_synthetic((work.path() / "set").string(), set);
@@ -128,7 +130,7 @@ std::string published_folder(const PublishedSet& set, const ObtainOptions& optio
   if (!options.data_dir.empty()) return options.data_dir;
   if (std::string given = environment(set.environment); !given.empty()) return given;
   const fs::path cached = cache_folder(options.cache_dir) / set.folder;
-  return fs::is_directory(cached) ? cached.string() : "";
+  return is_folder(cached) ? cached.string() : "";
 }
 
 Obtained obtain_published(const PublishedSet& set, const ObtainOptions& options) {

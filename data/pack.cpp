@@ -4,7 +4,6 @@
 #include <array>
 #include <vector>
 
-#include "data/part_file.h"
 #include "data/pixel_sums.h"
 #include "framework/error.h"
 #include "framework/files/hdf5_arrays.h"
@@ -61,8 +60,7 @@ class Packer {
       : splits_(splits), options_(options), total_(splits.train->size() + splits.test->size()) {}
 
   Packed run(const std::string& file) {
-    PartFile part(file);
-    ArrayWriter writer(part.path(),
+    ArrayWriter writer(file,
                        {{.path = "train/images",
                          .shape = shape_of(*splits_.train, options_),
                          .compressed = options_.compressed},
@@ -78,7 +76,6 @@ class Packer {
     for (const Attribute& attribute : attributes_of(*splits_.train, normalisation, options_))
       writer.set(attribute);
     writer.finish();
-    part.commit();
     return packed_;
   }
 

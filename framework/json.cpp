@@ -1,18 +1,14 @@
 #include "framework/json.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <filesystem>
 #include <set>
 
 #include "framework/bounded_file.h"
 #include "framework/error.h"
+#include "framework/new_file.h"
 
 namespace antichain {
 
@@ -144,43 +140,10 @@ void JsonReader::done() const {
 
 std::string read_file(const std::string& path) { return read_bounded(path, most_text_bytes); }
 
-namespace {
-
-// Syncs the folder so that the new name survives a power cut. Not every file system can do this; the file
-// itself is safe anyway.
-void sync_folder_of(const std::string& path) {
-  const std::string folder = std::filesystem::path(path).parent_path().string();
-  const int handle = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (handle < 0) return;
-  ::fsync(handle);
-  ::close(handle);
-}
-
-}  // namespace
-
 void write_file(const std::string& path, const std::string& text) {
-  const std::string partial = fmt::format("{}.{}.part", path, ::getpid());
-  auto fail = [&](const char* what) {
-    const int reason = errno;
-    ::unlink(partial.c_str());
-    throw Error(fmt::format("can't {} {}: {}", what, path, std::strerror(reason)),
-                "check the folder, its permissions and the free space");
-  };
-  const int file = ::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (file < 0) fail("create");
-  for (size_t at = 0; at < text.size();) {
-    const ssize_t n = ::write(file, text.data() + at, text.size() - at);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) {
-      ::close(file);
-      fail("write");
-    }
-    at += size_t(n);
-  }
-  const bool synced = ::fsync(file) == 0;
-  if (::close(file) != 0 || !synced) fail("write");
-  if (::rename(partial.c_str(), path.c_str()) != 0) fail("rename into");
-  sync_folder_of(path);
+  NewFile file(path);
+  file.write(text);
+  file.commit();
 }
 
 }  // namespace antichain

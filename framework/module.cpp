@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "framework/paths.h"
 #include "framework/version.h"
 
 namespace antichain {
@@ -20,7 +21,7 @@ std::filesystem::path own_folder() {
 // Says what to do about a module that is not beside the library: a build folder can make it, an installation
 // can't.
 std::string not_there(const std::filesystem::path& folder) {
-  if (std::filesystem::exists(folder / "CMakeCache.txt"))
+  if (exists((folder / "CMakeCache.txt").string()))
     return fmt::format("was not built: `cmake --build {} --target antichain_modules` builds it",
                        folder.string());
   return fmt::format("is not installed in {}: install a build of the target antichain_modules",
@@ -34,7 +35,7 @@ std::string cannot_be_loaded(const std::string& why) { return fmt::format("can't
 // `reason` says why.
 void* open(const std::string& file, std::string& reason) {
   const std::filesystem::path own = own_folder() / file;
-  if (std::filesystem::exists(own)) {
+  if (exists(own.string())) {
     if (void* module = dlopen(own.c_str(), RTLD_NOW | RTLD_LOCAL)) return module;
     reason = cannot_be_loaded(dlerror());
     return nullptr;

@@ -1,16 +1,11 @@
 #include "framework/printed.h"
 
-#include <fcntl.h>
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <atomic>
-#include <cerrno>
-#include <cstring>
 #include <mutex>
+#include <optional>
 #include <utility>
 
-#include "framework/error.h"
+#include "framework/growing_file.h"
 
 namespace antichain {
 namespace {
@@ -18,17 +13,10 @@ namespace {
 struct Log {
   std::mutex mutex;
   PlainText text;
-  std::string kept;
-  int file = -1, error = 0;
+  std::string kept;  // until there is a file
+  std::optional<GrowingFile> file;
+  bool no_memory = false;
   std::atomic<bool> on{false};
-
-  void write(std::string_view lines) {
-    while (!lines.empty() && error == 0) {
-      const ssize_t n = ::write(file, lines.data(), lines.size());
-      if (n < 0 && errno != EINTR) error = errno;
-      if (n > 0) lines.remove_prefix(size_t(n));
-    }
-  }
 };
 
 // The log is never destroyed, because the process writes to its standard streams to the very end.
@@ -67,18 +55,15 @@ void keep_what_is_printed() { log().on = true; }
 void write_what_is_printed(const std::string& file, bool append) {
   Log& all = log();
   const std::lock_guard lock(all.mutex);
-  all.file = ::open(file.c_str(),
-                    O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | (append ? 0 : O_TRUNC), 0644);
-  if (all.file < 0)
-    throw Error(fmt::format("can't write {}: {}", file, std::strerror(errno)),
-                "check the folder, its permissions and the free space");
-  if (append) all.write("\n");
-  all.write(std::exchange(all.kept, {}));
+  all.file.emplace(file, append);
+  if (append) all.file->add("\n");
+  all.file->add(std::exchange(all.kept, {}));
 }
 
 std::string why_print_is_lost() {
   const std::lock_guard lock(log().mutex);
-  return log().error == 0 ? "" : std::strerror(log().error);
+  if (log().no_memory) return "there was no memory left for it";
+  return log().file ? log().file->lost() : "";
 }
 
 void printed(std::string_view text) noexcept {
@@ -87,12 +72,12 @@ void printed(std::string_view text) noexcept {
   try {
     const std::lock_guard lock(all.mutex);
     const std::string lines = all.text.add(text);
-    if (all.file >= 0)
-      all.write(lines);
+    if (all.file)
+      all.file->add(lines);
     else
       all.kept += lines;
-  } catch (...) {  // there is no memory left for the text
-    all.error = ENOMEM;
+  } catch (...) {
+    all.no_memory = true;
   }
 }
 

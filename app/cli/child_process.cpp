@@ -86,13 +86,18 @@ bool has_program(const std::string& name) {
   return false;
 }
 
-std::string own_program() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
+std::string own_program() {
+  std::error_code failed;
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe", failed);
+  if (failed) throw Error("can't find this program: " + failed.message(), "is /proc mounted?");
+  return program;
+}
 
 int run_child(const std::vector<std::string>& words, const std::string& log_file) {
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
-  const int output = ::open(log_file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  const int output = ::open(log_file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (output < 0) throw Error("can't write " + log_file, "is its folder there, and yours?");
   const pid_t parent = ::getpid(), pid = ::fork();
   if (pid == 0) become(arguments, output, parent);

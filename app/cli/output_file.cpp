@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 #include "framework/error.h"
 #include "framework/json.h"
@@ -22,6 +23,7 @@ namespace {
 
 std::string kept_for;  // the option whose result owns standard output; set while the command line is parsed
 std::atomic<bool> quiet = false;
+int kept_stream = -1;  // standard output, while libraries that print to it write to standard error
 
 bool is_standard_output(const std::string& file) {
   constexpr std::array names = {"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"};
@@ -48,10 +50,18 @@ void keep_standard_output(const std::string& option, const std::string& file) {
   if (!kept_for.empty() && kept_for != option)
     throw Error(fmt::format("{} and {} can't both be written to standard output", kept_for, option),
                 "name a file for one of them", ExitCode::usage);
+  if (kept_stream < 0) {
+    kept_stream = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (kept_stream >= 0) ::dup2(STDERR_FILENO, STDOUT_FILENO);
+  }
   kept_for = option;
 }
 
 void free_standard_output() {
+  if (kept_stream >= 0) {
+    ::dup2(kept_stream, STDOUT_FILENO);
+    ::close(std::exchange(kept_stream, -1));
+  }
   kept_for.clear();
   quiet = false;
   leave_out_notes(false);
@@ -82,7 +92,7 @@ void write_output(const std::string& file, const std::string& text) {
 
 OutputStream::OutputStream(const std::string& file)
     : file_(is_standard_output(file) ? "standard output" : file),
-      descriptor_(is_standard_output(file) ? ::dup(STDOUT_FILENO)
+      descriptor_(is_standard_output(file) ? ::dup(kept_stream < 0 ? STDOUT_FILENO : kept_stream)
                                            : ::open(file.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY)) {
   if (descriptor_ < 0)
     throw Error(fmt::format("can't write {}: {}", file_, std::strerror(errno)), "name a file");

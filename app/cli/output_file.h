@@ -14,7 +14,7 @@ namespace antichain {
 bool is_stream(const std::string& file);
 
 // Keeps standard output for that option's result where `file` names it: tables and progress go to standard
-// error from then on. Throws Error when another option has it already.
+// error from then on, and so does what libraries print. Throws Error when another option has it already.
 void keep_standard_output(const std::string& option, const std::string& file);
 void free_standard_output();
 

@@ -3,55 +3,86 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
-#include <string>
 #include <vector>
 
 #include "app/cli/output_file.h"
 #include "framework/error.h"
+#include "framework/files/checkpoint_remains.h"
+#include "framework/paths.h"
+#include "models/graph_file.h"
 
 namespace antichain {
 namespace {
 
-namespace fs = std::filesystem;
-
 struct NamedFile {
   std::string option, file;
-  bool written = false;
+  bool written = false, folder = false;
 };
+
+std::vector<NamedFile> outputs;  // of the command that was parsed last
+
+std::string last_name(const std::string& path) { return std::filesystem::path(path).filename(); }
 
 std::vector<NamedFile> named_files(const CLI::App& command) {
   std::vector<NamedFile> files;
   for (const CLI::Option* option : command.get_options()) {
-    if (option->count() == 0 || option->get_lnames().empty() ||
-        option->get_type_name().find("FILE") == std::string::npos)
-      continue;
-    const std::string name = "--" + option->get_lnames().front(), file = option->results().back();
-    const bool written = option->get_group() == "Output" && name != "--config";
-    if (!file.empty() && !(written && is_stream(file))) files.push_back({name, file, written});
+    const std::string type = option->get_type_name();
+    const bool names_one = std::ranges::any_of(std::array{"FILE", "DIR", "FOLDER", "PATH"}, [&](auto* word) {
+      return type.find(word) != std::string::npos;
+    });
+    if (option->count() == 0 || !names_one) continue;
+    const std::string name = option->get_name(), file = option->results().back();
+    const bool written = (option->get_group() == "Output" && name != "--config") || name == "--checkpoint";
+    const bool folder = type == "DIR" || type == "FOLDER";
+    if (!file.empty() && !(written && is_stream(file))) files.push_back({name, file, written, folder});
   }
   return files;
 }
 
-bool are_one(const std::string& a, const std::string& b) {
-  std::error_code not_there;
-  return fs::path(a).lexically_normal() == fs::path(b).lexically_normal() || fs::equivalent(a, b, not_there);
+bool is_in_graph_folder(const std::string& file, const std::string& folder) {
+  const std::array names = {graph_in_folder, weights_in_folder, check_in_folder};
+  return std::ranges::find(names, last_name(file)) != names.end() && are_one(parent_of(file), folder);
+}
+
+// A network's folder is read by its name, or by that of the graph in it, and written by its name.
+bool are_of_one_network(const std::string& output, const std::string& other) {
+  return is_in_graph_folder(output, other) || is_in_graph_folder(other, output) ||
+         (last_name(other) == graph_in_folder && is_in_graph_folder(output, parent_of(other)));
+}
+
+void check_pair(const NamedFile& one, const NamedFile& other) {
+  if (!one.written || (one.folder && !other.written)) return;
+  if (!are_one(one.file, other.file) && !are_of_one_network(one.file, other.file)) return;
+  throw Error(other.written
+                  ? fmt::format("{} and {} would be written to one {}, {}", one.option, other.option,
+                                one.folder && other.folder ? "folder" : "file", one.file)
+                  : fmt::format("{} would replace {}, which {} reads", one.option, one.file, other.option),
+              one.folder ? "name another folder" : "name another file", ExitCode::usage);
 }
 
 }  // namespace
 
+void check_no_output_is(const std::string& what,
+                        const std::function<bool(const std::string& file, const std::string& option)>& is) {
+  for (const NamedFile& output : outputs)
+    if (!output.folder && is(output.file, output.option))
+      throw Error(fmt::format("{} would replace {}, {}", output.option, output.file, what),
+                  "name another file", ExitCode::usage);
+}
+
 void check_nothing_is_overwritten(const CLI::App& command) {
   const std::vector<NamedFile> files = named_files(command);
   for (size_t i = 0; i < files.size(); ++i)
-    for (size_t j = 0; j < files.size(); ++j) {
-      const NamedFile &one = files[i], &other = files[j];
-      if (i == j || !one.written || !are_one(one.file, other.file)) continue;
-      throw Error(
-          other.written
-              ? fmt::format("{} and {} would be written to one file, {}", one.option, other.option, one.file)
-              : fmt::format("{} would replace {}, which {} reads", one.option, one.file, other.option),
-          "name another file", ExitCode::usage);
-    }
+    for (size_t j = 0; j < files.size(); ++j)
+      if (i != j) check_pair(files[i], files[j]);
+  outputs = files;
+  std::erase_if(outputs, [](const NamedFile& file) { return !file.written; });
+  check_no_output_is("which lies in a checkpoint", [](const std::string& file, const std::string&) {
+    return is_folder(parent_of(file)) && why_no_checkpoint(resolved(parent_of(file)), true).empty();
+  });
 }
 
 }  // namespace antichain

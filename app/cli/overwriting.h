@@ -1,13 +1,22 @@
-// This check keeps a slip from costing a file: it refuses two outputs of one name, and an output over a file
-// that the same command reads.
+// These checks keep a slip from costing a file: they refuse two outputs of one name, and an output over a
+// file that the same command reads or keeps, however the two names are spelt.
 #pragma once
+
+#include <functional>
+#include <string>
 
 #include "app/cli/cli_forward.h"
 
 namespace antichain {
 
-// Throws a usage Error naming the two options. The options of the group Output that name files are outputs;
-// all others that name files are read.
+// Throws a usage Error naming the two options. The options of the group Output that name files are outputs,
+// and so is --checkpoint; all others that name files or folders are read.
 void check_nothing_is_overwritten(const CLI::App& command);
+
+// Commands call this for files that no option names: those of a data set's folder, say. Throws a usage Error
+// where an output of the command that was parsed last is one of them; `what` says which: "a file of the data
+// set".
+void check_no_output_is(const std::string& what,
+                        const std::function<bool(const std::string& file, const std::string& option)>& is);
 
 }  // namespace antichain

@@ -38,6 +38,7 @@ StandardStreams::StandardStreams() {
 }
 
 StandardStreams::~StandardStreams() {
+  free_standard_output();
   stdout = original_;
   if (stream_) std::fclose(stream_);
 }

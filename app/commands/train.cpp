@@ -113,15 +113,31 @@ void write_trace(const std::string& file, const TrainResult& result, const Profi
 
 // Throws on every rank where everything is done and reported, but results could not be saved or the network
 // has non-finite numbers.
-void end_as_it_went(const TrainResult& result, const std::string& lost_weights) {
+void end_as_it_went(const TrainResult& result, const std::string& lost_weights,
+                    const std::string& lost_metrics) {
   if (!result.bad_test.empty()) throw Error(result.bad_test, "use a smaller --lr", ExitCode::not_a_number);
   if (!result.unsaved.empty())
     throw Error(
         fmt::format("training is done, but its last checkpoint could not be saved: {}", result.unsaved));
   if (!lost_weights.empty())
     throw Error(fmt::format("training is done, but its weights could not be kept: {}", lost_weights));
+  if (!lost_metrics.empty())
+    throw Error(fmt::format("training is done, but its metrics are not complete: {}", lost_metrics));
   if (const std::string reason = why_print_is_lost(); !reason.empty())
     throw Error(fmt::format("training is done, but its log is not complete: {}", reason));
+}
+
+// Returns the run's last evaluation, even where an earlier start made it.
+std::optional<EvaluationReport> last_evaluation(const TrainReporter& reporter, const TrainResult& result,
+                                                const DataSet& train, const TrainCommandOptions& options) {
+  const LastEvaluation& last = result.last;
+  if (reporter.last_evaluation() || last.step == 0) return reporter.last_evaluation();
+  const int64_t per_epoch = train.size() / options.network.batch;
+  return EvaluationReport{.epoch = (last.step - 1) / per_epoch,
+                          .step = last.step,
+                          .ends_epoch = last.step % per_epoch == 0,
+                          .test_loss = last.loss,
+                          .test_accuracy = last.accuracy};
 }
 
 std::string please_cite(const Cited& cited) {
@@ -142,10 +158,11 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   check_schedule(planning, options.schedule.schedule, options.network.microbatches, job.size());
   const JobStart start = job_start(rank);
   const RunRecord record(options.results, rank);
+  std::vector<std::string> outputs = metrics_files(options), summaries = summary_files(options);
+  outputs.insert(outputs.end(), summaries.begin(), summaries.end());
+  outputs.push_back(options.trace_file);
   // 1. Read the given files and the data.
-  const GivenFiles given =
-      read_given_files(planning, options.schedule.schedule,
-                       {options.metrics_file, options.trace_file, options.json_file}, job);
+  const GivenFiles given = read_given_files(planning, options.schedule.schedule, outputs, job);
   check_ranks(planning, given, job.size());
   if (!planning.profile_file.empty()) given_profile(given, planning, graph);
   if (rank.prints()) fmt::print("{}{}\n", describe(start), describe_keeping(options));
@@ -160,7 +177,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   RunFacts facts = run_facts(options, data, rank);
   const Beginning beginning = find_beginning(options, facts, graph, rank);
   on_rank_zero(job, [&] {
-    record.check_free(beginning.checkpoint);
+    record.check_free(options, beginning.checkpoint);
     return "";
   });
   // 2. Measure what the network's nodes cost here, over the link that tensors will take.
@@ -206,7 +223,8 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
     start_from(initial, init, model, rank);
   else
     go_on_from(beginning, facts, model, rank);
-  MetricsFile metrics(rank.prints() ? options.metrics_file : "", data.train->name(), beginning.step());
+  MetricsFile metrics(rank.prints() ? metrics_files(options) : std::vector<std::string>(), data.train->name(),
+                      beginning.step());
   TrainReporter reporter(metrics, *data.train, start.hosts, LossWatch(watched_run(options)));
   TrainOptions settings = train_options(options, data.train->size() / options.network.batch);
   settings.start = beginning.manifest.position;
@@ -219,7 +237,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   const StateHash state = state_hash(model, job);
   const std::vector<ProcessMemory> processes = memory.compare(rank);
   const std::string lost_weights = record.keep_weights(model, job);
-  if (!rank.prints()) return end_as_it_went(result, lost_weights);
+  if (!rank.prints()) return end_as_it_went(result, lost_weights, "");
   const Progress::Disk disk(job.activity(), "writing what came of it");
   reporter.finish();
   warn_of_starving(starved_rank(reporter.times(), start.hosts), job, rank.context);
@@ -239,16 +257,16 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
                              .loss = result.loss,
                              .accuracy = result.accuracy,
                              .times = reporter.times(),
-                             .evaluation = reporter.last_evaluation(),
+                             .evaluation = last_evaluation(reporter, result, *data.train, options),
                              .best = result.best,
                              .ended_early = result.ended_early};
   fmt::print("{}", describe(summary));
   const Cited cited{graph.model(), plan.method, options.schedule.schedule, data.train->name()};
   if (summary.evaluation) fmt::print("{}", please_cite(cited));  // a shorter run is a trial
   metrics.summary(to_json(summary, -1));
-  write_output(options.json_file, to_json(summary, 2) + "\n");
+  for (const std::string& file : summaries) write_output(file, to_json(summary, 2) + "\n");
   write_trace(options.trace_file, result, profile, "measured: " + graph.model() + ", " + data.train->name());
-  end_as_it_went(result, lost_weights);
+  end_as_it_went(result, lost_weights, metrics.lost());
 }
 
 void run(TrainCommandOptions& options, CLI::App& command) {
@@ -258,7 +276,7 @@ void run(TrainCommandOptions& options, CLI::App& command) {
   check(options);
   if (options.augment == "device") options.machine.cpu_does = "computing, and making images,";
   if (mixes(options.augmentation)) options.network.soft_labels = true;
-  complete_outputs(options);
+  check_results_are_kept(options);
   if (options.machine.local > 0) check_ranks(options.planning, {}, options.machine.local);
   end_dry_run();
   if (options.machine.local == 0 && !launched_in_parallel()) check_launch(mpi_library(), 1);

@@ -18,6 +18,7 @@
 #include "data/mix.h"
 #include "framework/error.h"
 #include "framework/say.h"
+#include "framework/units.h"
 #include "pipeline/host/launch.h"
 
 namespace antichain {
@@ -72,10 +73,10 @@ void check_room(const Shape& chw, int64_t label_bytes, const BatchesOptions& o) 
   const auto space = std::filesystem::space(folder.empty() ? "." : folder, unknown);
   constexpr double GiB = 1 << 30;
   if (!unknown && bytes > double(space.available))
-    throw Error(fmt::format("{} would have {:.1f} GiB, but there are {:.1f} GiB free", o.out_file,
-                            bytes / GiB, double(space.available) / GiB),
+    throw Error(fmt::format("{} would have {}, but {} are free", o.out_file, size_text(bytes),
+                            size_text(double(space.available))),
                 "ask for fewer --steps");
-  if (bytes > GiB) note(fmt::format("{} will have {:.1f} GiB", o.out_file, bytes / GiB));
+  if (bytes > GiB) note(fmt::format("{} will have {}", o.out_file, size_text(bytes)));
 }
 
 void write_batches(const std::shared_ptr<const DataSet>& data, const BatchesOptions& o, WeightFormat format) {

@@ -11,14 +11,16 @@
 #include "app/cli/checks.h"
 #include "app/cli/child_process.h"
 #include "app/cli/number_text.h"
+#include "app/cli/overwriting.h"
 #include "app/cli/progress_bar.h"
 #include "app/data/data_commands.h"
+#include "app/obtain/data_options.h"
 #include "data/channels.h"
-#include "data/cifar.h"
 #include "data/digits.h"
 #include "data/image_folder.h"
 #include "data/pack.h"
 #include "framework/error.h"
+#include "framework/paths.h"
 #include "pipeline/host/launch.h"
 
 namespace antichain {
@@ -65,8 +67,14 @@ void check(const PackCommandOptions& o) {
                 "leave it out", ExitCode::usage);
 }
 
+// Files of other names may be images.
+bool is_hdf5_name(const std::string& file) { return file.ends_with(".h5") || file.ends_with(".hdf5"); }
+
 DataSplits open_images(const PackCommandOptions& o, ProgressBar& bar) {
   const Size size = parse_size(o.size);
+  check_no_output_is("a file of the images' folder", [&](const std::string& file, const std::string&) {
+    return exists(file) && !is_hdf5_name(file) && is_within(file, o.images);
+  });
   const FolderSet set = open_image_folder(
       o.images, {.height = size.height,
                  .width = size.width,
@@ -96,8 +104,12 @@ void check_square(const PackCommandOptions& o, const Shape& chw, ProgressBar& ba
 }
 
 DataSplits open(const PackCommandOptions& o, ProgressBar& bar) {
-  if (!o.digits.empty()) return read_digits(o.digits);
-  return o.cifar.empty() ? open_images(o, bar) : read_cifar(published_set_in(o.cifar), o.cifar);
+  if (!o.digits.empty()) {
+    check_no_output_is("the file of the digits",
+                       [&](const std::string& file, const std::string&) { return are_one(file, o.digits); });
+    return read_digits(o.digits);
+  }
+  return o.cifar.empty() ? open_images(o, bar) : read_binary_files(published_set_in(o.cifar), o.cifar);
 }
 
 void run(const PackCommandOptions& o) {

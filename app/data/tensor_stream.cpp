@@ -1,11 +1,6 @@
 #include "app/data/tensor_stream.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <nlohmann/json.hpp>
-
-#include "framework/error.h"
 
 namespace antichain {
 namespace {
@@ -35,24 +30,21 @@ std::string safetensors_header(const std::vector<int64_t>& shape, int64_t classe
 }  // namespace
 
 TensorStream::TensorStream(const std::string& file, WeightFormat format, std::vector<int64_t> shape,
-                           int64_t classes)
-    : name_(file), part_(file) {
+                           int64_t classes) {
   if (format == WeightFormat::hdf5) {
     hdf5_ = std::make_unique<ArrayWriter>(
-        part_.path(), std::vector<ArraySpec>{{.path = "images", .shape = shape, .type = ArrayType::f32},
-                                             {.path = "labels",
-                                              .shape = labels_shape(shape[0], classes),
-                                              .type = classes == 0 ? ArrayType::i64 : ArrayType::f32}});
+        file, std::vector<ArraySpec>{{.path = "images", .shape = shape, .type = ArrayType::f32},
+                                     {.path = "labels",
+                                      .shape = labels_shape(shape[0], classes),
+                                      .type = classes == 0 ? ArrayType::i64 : ArrayType::f32}});
     return;
   }
-  plain_.open(part_.path(), std::ios::binary | std::ios::trunc);
-  const std::string header = safetensors_header(shape, classes);
-  write(std::as_bytes(std::span(header)));
+  plain_.emplace(file);
+  plain_->write(safetensors_header(shape, classes));
 }
 
 void TensorStream::write(std::span<const std::byte> bytes) {
-  plain_.write(reinterpret_cast<const char*>(bytes.data()), std::streamsize(bytes.size()));
-  if (!plain_) throw Error("can't write " + name_, "is the disk full, or the folder read-only?");
+  plain_->write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 void TensorStream::append_labels(std::span<const std::byte> labels) {
@@ -66,16 +58,10 @@ void TensorStream::append(std::span<const float> images) {
 }
 
 void TensorStream::finish() {
-  if (hdf5_) {
+  if (hdf5_)
     hdf5_->finish();
-  } else {
-    plain_.close();
-    const int descriptor = ::open(part_.path().c_str(), O_RDONLY | O_CLOEXEC);
-    const bool synced = plain_ && descriptor >= 0 && ::fsync(descriptor) == 0;
-    if (descriptor >= 0) ::close(descriptor);
-    if (!synced) throw Error("can't write " + name_, "is the disk full, or the folder read-only?");
-  }
-  part_.commit();
+  else
+    plain_->commit();
 }
 
 }  // namespace antichain

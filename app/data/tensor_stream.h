@@ -3,15 +3,15 @@
 #pragma once
 
 #include <cstdint>
-#include <fstream>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "data/part_file.h"
 #include "framework/files/hdf5_arrays.h"
 #include "framework/files/weights.h"
+#include "framework/new_file.h"
 
 namespace antichain {
 
@@ -26,9 +26,7 @@ class TensorStream {
 
  private:
   void write(std::span<const std::byte>);
-  std::string name_;
-  PartFile part_;
-  std::ofstream plain_;                // safetensors
+  std::optional<NewFile> plain_;       // safetensors
   std::unique_ptr<ArrayWriter> hdf5_;  // or HDF5
 };
 

@@ -12,6 +12,7 @@
 #include "app/report/timeline_figure.h"
 #include "framework/error.h"
 #include "framework/json.h"
+#include "framework/paths.h"
 #include "partition/search/dot.h"
 #include "pipeline/schedule/schedule.h"
 #include "pipeline/simulate/simulate.h"
@@ -158,7 +159,7 @@ class Painter {
   std::vector<TimelineBox> boxes_of(const Cell& cell, std::string& how) const {
     std::vector<TimelineBox> boxes;
     const std::string trace = out_.path() + "/work/" + cell.key.name() + ".trace.json";
-    if ((cell.rehearsed || cell.measured) && fs::exists(trace)) {
+    if ((cell.rehearsed || cell.measured) && exists(trace)) {
       how = participle(cell.key.mode);
       const nlohmann::json recorded = parse_json(read_file(trace), trace);
       for (const nlohmann::json& e : recorded.at("traceEvents"))

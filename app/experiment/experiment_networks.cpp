@@ -9,6 +9,7 @@
 
 #include "app/cli/child_process.h"
 #include "framework/error.h"
+#include "framework/paths.h"
 #include "framework/version.h"
 
 namespace antichain {
@@ -33,8 +34,8 @@ std::vector<std::string> split(const std::string& list, char separator) {
 std::string measured(const ProfileSource& source, const std::string& model) {
   const fs::path file = fs::path(source.cache) /
                         fmt::format("{}-{}-{}-{}.json", model, source.form, source.microbatch, source.ranks);
-  if (fs::is_regular_file(file)) return file.string();
-  fs::create_directories(source.cache);
+  if (is_plain_file(file)) return file.string();
+  make_folders(source.cache);
   constexpr int microbatches = 4;
   const std::string log = file.string() + ".log";
   std::vector<std::string> words = {"profile",
@@ -51,7 +52,7 @@ std::string measured(const ProfileSource& source, const std::string& model) {
   words.insert(words.end(), source.options.begin(), source.options.end());
   const int code = run_child(launch(source.launcher, source.ranks, words), log);
   if (StopSignals::requested()) throw Error("stopped while measuring " + model, "", ExitCode::stopped);
-  if (code != 0 || !fs::is_regular_file(file))
+  if (code != 0 || !is_plain_file(file))
     throw Error(fmt::format("measuring {} ended with code {}: {}", model, code, last_words(log)),
                 "see " + log, ExitCode::peer_failed);
   return file.string();
@@ -98,7 +99,7 @@ std::string profile_file(const ProfileSource& source, const std::string& model) 
   const fs::path folder = source.given;
   for (const fs::path& file :
        {folder / (model + ".txt"), folder / (model + ".json"), folder / model / "graph.txt"})
-    if (fs::is_regular_file(file)) return file.string();
+    if (is_plain_file(file)) return file.string();
   throw Error(fmt::format("{0} has no profile of {1}: neither {1}.txt nor {1}.json nor {1}/graph.txt",
                           folder.string(), model),
               "give another --profiles, or --models without it");

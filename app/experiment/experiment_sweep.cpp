@@ -12,6 +12,7 @@
 #include "app/report/plan_figures.h"
 #include "framework/error.h"
 #include "framework/json.h"
+#include "framework/paths.h"
 #include "partition/profile/read_profile.h"
 #include "pipeline/planning/planning.h"
 #include "pipeline/simulate/simulate.h"
@@ -99,7 +100,8 @@ class CellMaker {
   nlohmann::json run(const Cell& cell, StudyMode mode, std::vector<std::string> words) const {
     const std::string json_file = file(cell, mode, "work", ".json");
     const std::string log = file(cell, mode, "logs", ".log");
-    fs::remove(json_file);
+    std::error_code not_there;
+    fs::remove(json_file, not_there);
     words.insert(words.end(), {"--plan", plan_file(cell.key), "--profile", network_.profile_file,
                                "--microbatches", std::to_string(o_.microbatches), "--schedule",
                                o_.schedule.planned() ? schedule_file(cell.key) : o_.schedule.name,
@@ -108,7 +110,7 @@ class CellMaker {
     const int code = run_child(launch(o_.launcher, cell.key.ranks, words), log);
     if (StopSignals::requested()) throw Error("stopped", "", ExitCode::stopped);
     if (code == int(ExitCode::usage)) return {{"refusal", last_words(log)}};
-    if (code != 0 || !fs::exists(json_file))
+    if (code != 0 || !exists(json_file))
       throw ChildFailed{fmt::format("{} ended with code {}: {}", cell.key.name(), code, last_words(log))};
     return parse_json(read_file(json_file), json_file);
   }
@@ -249,7 +251,7 @@ Sweep sweep(const SpeedupOptions& o, const ResultsFolder& out,
         const CellKey key{model, method, ranks, o.mode};
         const std::string file = out.file("cells", key.name() + ".json");
         ++number;
-        if (fs::exists(file)) {
+        if (exists(file)) {
           result.cells.push_back(cell_from_json(read_file(file), file));
           ++done;
           continue;

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <fstream>
 
 #include "framework/backend.h"
 #include "framework/error.h"
 #include "framework/json.h"
+#include "framework/paths.h"
 #include "framework/version.h"
 #include "pipeline/host/launch.h"
 #include "pipeline/transport/mpi_library.h"
@@ -15,7 +15,6 @@
 namespace antichain {
 namespace {
 
-namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 void check_settings(const Json& now, const std::string& file, const std::string& experiment) {
@@ -43,8 +42,8 @@ std::string quoted(const std::string& word) {
 
 // An experiment that ended before its first result may start again with other settings.
 bool holds_results(const std::string& path) {
-  const auto any_in = [](const fs::path& folder) { return fs::exists(folder) && !fs::is_empty(folder); };
-  return fs::exists(path + "/report.md") || any_in(path + "/cells") || any_in(path + "/profiles");
+  const auto any_in = [](const std::string& folder) { return exists(folder) && !names_in(folder).empty(); };
+  return exists(path + "/report.md") || any_in(path + "/cells") || any_in(path + "/profiles");
 }
 
 const std::string& of_one_process(const std::string& path) {
@@ -73,7 +72,7 @@ ResultsFolder::ResultsFolder(const std::string& path, const std::string& experim
                              const std::vector<std::string>& command)
     : path_(of_one_process(path)), lock_(path) {
   const std::string record = path + "/experiment.json";
-  if (fs::exists(record) && holds_results(path)) check_settings(settings, record, experiment);
+  if (exists(record) && holds_results(path)) check_settings(settings, record, experiment);
   Json json = {{"experiment", experiment}, {"command", command}};
   json.update(provenance());
   json["settings"] = settings;
@@ -81,9 +80,9 @@ ResultsFolder::ResultsFolder(const std::string& path, const std::string& experim
 }
 
 std::string ResultsFolder::file(const std::string& folder, const std::string& name) const {
-  const fs::path inner = fs::path(path_) / folder;
-  fs::create_directories(inner);
-  return (inner / name).string();
+  const std::string inner = path_ + "/" + folder;
+  make_folders(inner);
+  return inner + "/" + name;
 }
 
 std::vector<std::string> own_command() {

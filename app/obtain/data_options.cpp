@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <string_view>
@@ -10,11 +11,13 @@
 
 #include "app/cli/checks.h"
 #include "app/cli/number_text.h"
+#include "app/cli/overwriting.h"
 #include "app/job/agreement.h"
 #include "data/channels.h"
 #include "data/cifar.h"
 #include "data/hdf5_set.h"
 #include "framework/error.h"
+#include "framework/paths.h"
 #include "framework/say.h"
 #include "pipeline/host/launch.h"
 #include "pipeline/transport/agree.h"
@@ -137,17 +140,35 @@ bool brings_classes(const DataOptions& o) {
   return is_hdf5(o) || (set != nullptr && set != &cifar10());
 }
 
+namespace {
+
+DataSplits read_hdf5_file(const std::string& path) {
+  check_no_output_is("the file of the data set",
+                     [&](const std::string& file, const std::string&) { return are_one(file, path); });
+  return read_hdf5_set(path);
+}
+
+}  // namespace
+
+DataSplits read_binary_files(const PublishedSet& set, const std::string& path) {
+  const std::string folder = folder_of(set, path);
+  std::vector<std::string> names = set.train_files;
+  names.insert(names.end(), {set.test_file, std::string(set.names_file)});
+  check_no_output_is("a file of the data set", [&](const std::string& file, const std::string&) {
+    return std::ranges::any_of(names, [&](const auto& name) { return are_one(file, folder + "/" + name); });
+  });
+  return read_cifar(set, path);
+}
+
 DataSplits read_data(const std::string& path) {
-  std::error_code ignored;
-  if (std::filesystem::is_regular_file(path, ignored)) return read_hdf5_set(path);
-  return read_cifar(published_set_in(path), path);
+  return is_plain_file(path) ? read_hdf5_file(path) : read_binary_files(published_set_in(path), path);
 }
 
 DataSplits read_data(const std::string& path, const DataOptions& o) {
-  if (is_hdf5(o)) return with_channels(read_hdf5_set(path), o.channels);
+  if (is_hdf5(o)) return with_channels(read_hdf5_file(path), o.channels);
   const PublishedSet* set = published_set(o.dataset);
   // Generated images have CIFAR-10's layout.
-  return with_channels(read_cifar(set != nullptr ? *set : cifar10(), path), o.channels);
+  return with_channels(read_binary_files(set != nullptr ? *set : cifar10(), path), o.channels);
 }
 
 DataSplits read_data(const DataOptions& o) {

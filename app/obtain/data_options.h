@@ -24,6 +24,9 @@ void check(const DataOptions&);
 
 // Finds (downloads, generates) the data and names the folder or file for read_data(). One process calls it.
 Obtained obtain_data(const DataOptions&);
+// Reads both splits of a folder of a published set. Throws a usage Error where an output of the command is
+// one of the files, as those below do.
+DataSplits read_binary_files(const PublishedSet&, const std::string& folder);
 // Reads both splits of a folder in a published set's layout or of an HDF5 file. The first takes whatever set
 // the folder has; the second throws Error where that is not the one that the options name.
 DataSplits read_data(const std::string& path);

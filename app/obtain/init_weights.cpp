@@ -55,7 +55,10 @@ void start_from(const Weights& weights, const InitOptions& options, RankModel& m
   const std::vector<std::string> skipped = load_weights(model, weights, options.fit(), options.file());
   if (!rank.prints()) return;
   print_skipped(skipped);
-  fmt::print("Weights: {}, {}\n\n", options.file(), counted(int64_t(weights.size()), "tensor"));
+  const size_t taken = fit(model.graph(), weights, options.fit(), options.file()).entries.size();
+  fmt::print("Weights: {}, {}{}\n\n", options.file(),
+             taken < weights.size() ? fmt::format("{} of its ", taken) : "",
+             counted(int64_t(weights.size()), "tensor"));
 }
 
 }  // namespace antichain

@@ -11,6 +11,7 @@
 #include "framework/cache_folder.h"
 #include "framework/error.h"
 #include "framework/json.h"
+#include "framework/paths.h"
 #include "framework/random.h"
 #include "framework/version.h"
 #include "pipeline/host/launch.h"
@@ -46,7 +47,8 @@ int64_t all_slot_bytes(const Optimiser& optimiser, const Graph& graph) {
 }
 
 double age_of(const fs::path& file) {
-  const auto age = fs::file_time_type::clock::now() - fs::last_write_time(file);
+  std::error_code unknown;
+  const auto age = fs::file_time_type::clock::now() - fs::last_write_time(file, unknown);
   return std::max(0.0, std::chrono::duration<double>(age).count());
 }
 
@@ -96,7 +98,7 @@ std::string ProfileCache::file(const ProfileSubject& s) const {
 }
 
 std::optional<KeptProfile> ProfileCache::find(const ProfileSubject& s) const {
-  if (off() || !fs::is_regular_file(file(s))) return std::nullopt;
+  if (off() || !is_plain_file(file(s))) return std::nullopt;
   KeptProfile kept{profile_from_json(read_file(file(s)), file(s)), age_of(file(s))};
   if (!fits(kept.profile, s))
     throw Error(file(s) + " is the profile of another network or machine than its name says");
@@ -105,7 +107,7 @@ std::optional<KeptProfile> ProfileCache::find(const ProfileSubject& s) const {
 
 void ProfileCache::keep(const ProfileSubject& s, const Profile& profile) const {
   if (off()) return;
-  fs::create_directories(folder_);
+  make_folders(folder_);
   write_file(file(s), to_json(profile));
 }
 

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "framework/bounded_file.h"
 #include "framework/error.h"
 #include "framework/json.h"
+#include "framework/paths.h"
+#include "framework/say.h"
 
 namespace antichain {
 
@@ -42,26 +44,47 @@ std::string up_to(int64_t step, const std::string& file) {
 
 }  // namespace
 
-MetricsFile::MetricsFile(const std::string& file, std::string data, int64_t step)
-    : file_(file), data_(std::move(data)) {
-  if (file.empty()) return;
-  if (is_stream(file)) {
-    stream_.emplace(file);
-    return;
+MetricsFile::MetricsFile(const std::vector<std::string>& files, std::string data, int64_t step)
+    : data_(std::move(data)) {
+  for (const std::string& file : files) {
+    sinks_.push_back({file, nullptr, nullptr});
+    Sink& sink = sinks_.back();
+    if (is_stream(file)) {
+      sink.stream = std::make_unique<OutputStream>(file);
+      continue;
+    }
+    const bool goes_on = step > 0 && exists(file);
+    if (goes_on) write_file(file, up_to(step, file));
+    sink.growing = std::make_unique<GrowingFile>(file, goes_on);
   }
-  std::error_code ignored;
-  const bool goes_on =
-      step > 0 && std::filesystem::status(file, ignored).type() != std::filesystem::file_type::not_found;
-  if (goes_on) write_file(file, up_to(step, file));
-  out_.open(file, goes_on ? std::ios::app : std::ios::trunc);
-  if (!out_) throw Error("can't write the metrics file " + file, "does its folder exist?");
+}
+
+// Where an error ends the run, nobody asks for lost().
+MetricsFile::~MetricsFile() {
+  if (asked_) return;
+  try {
+    if (const std::string why = lost(); !why.empty()) warn("the end of the metrics is lost: " + why);
+  } catch (...) {  // it is only a warning
+  }
 }
 
 void MetricsFile::write(const std::string& text) {
-  if (file_.empty()) return;
-  if (stream_) return stream_->write(text + "\n");
-  out_ << text << '\n' << std::flush;  // so that readers of the growing file see whole lines
-  if (!out_) throw Error("can't write the metrics file " + file_, "is the disk full?");
+  for (Sink& sink : sinks_) {
+    if (sink.stream) {
+      sink.stream->write(text + "\n");
+    } else if (!sink.growing->add(text + "\n") && !std::exchange(warned_, true)) {
+      warn(fmt::format("{} takes no line now, training goes on, and its lines are kept for later: {}",
+                       sink.file, sink.growing->lost()));
+    }
+  }
+}
+
+std::string MetricsFile::lost() {
+  asked_ = true;
+  for (Sink& sink : sinks_)
+    if (const std::string why = sink.growing ? sink.growing->lost() : ""; !why.empty())
+      return fmt::format("{}: {}", sink.file, why);
+  return "";
 }
 
 void MetricsFile::step(const StepReport& r) {

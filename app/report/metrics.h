@@ -3,30 +3,41 @@
 // Every line names the data.
 #pragma once
 
-#include <fstream>
-#include <optional>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "app/cli/output_file.h"
+#include "framework/growing_file.h"
 #include "pipeline/train/trainer.h"
 
 namespace antichain {
 
 class MetricsFile {
  public:
-  // "" writes nothing. When training resumes with an existing file, the lines up to `step` remain. Lines of
-  // later steps, of evaluations that are made again, and of the end are removed. Throws Error when the file
-  // can't be opened, or is no metrics file.
-  MetricsFile(const std::string& file, std::string data, int64_t step = 0);
+  // Writes to all of the files. When training resumes with an existing one, its lines up to `step` remain.
+  // Lines of later steps, of evaluations that are made again, and of the end are removed. Throws Error when a
+  // file can't be opened, or is no metrics file.
+  MetricsFile(const std::vector<std::string>& files, std::string data, int64_t step = 0);
+  ~MetricsFile();
+  MetricsFile(const MetricsFile&) = delete;
   void step(const StepReport&);
   void evaluation(const EvaluationReport&);
   void summary(const std::string& json);  // a JSON object in one line
+  // Returns why a file lacks lines at its end, or "". Until then lines that a full disk does not take wait
+  // for the next one, after a warning.
+  std::string lost();
 
  private:
   void write(const std::string& text);
-  std::string file_, data_;
-  std::ofstream out_;
-  std::optional<OutputStream> stream_;  // used instead of out_ where the file is a stream
+  struct Sink {
+    std::string file;
+    std::unique_ptr<GrowingFile> growing;
+    std::unique_ptr<OutputStream> stream;  // in its place where the file is one
+  };
+  std::string data_;
+  std::vector<Sink> sinks_;
+  bool warned_ = false, asked_ = false;
 };
 
 }  // namespace antichain

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <limits>
 #include <set>
 #include <sstream>
@@ -14,6 +13,7 @@
 #include "app/cli/table.h"
 #include "framework/error.h"
 #include "framework/json.h"
+#include "framework/paths.h"
 
 namespace antichain {
 namespace {
@@ -26,7 +26,7 @@ const std::set<std::string> outputs = {"results",    "metrics", "trace", "json",
 
 std::map<int64_t, double> read_losses(const std::string& file) {
   std::map<int64_t, double> losses;
-  if (!std::filesystem::exists(file)) return losses;
+  if (!exists(file)) return losses;
   std::istringstream in(read_file(file));
   for (std::string line; std::getline(in, line);) {
     const RunJson json = RunJson::parse(line, nullptr, false);  // the last one may have been cut short
@@ -62,7 +62,7 @@ int64_t last_step(const std::map<int64_t, double>& losses) {
 
 FinishedRun read_run(const std::string& folder) {
   const std::string file = folder + "/run.json", summary = folder + "/summary.json";
-  if (!std::filesystem::exists(file))
+  if (!exists(file))
     throw Error(folder + " holds no run: it has no run.json", "name folders of antichain train --results");
   const RunJson run = parse_json(read_file(file), file);
   FinishedRun result{.folder = folder,
@@ -72,7 +72,7 @@ FinishedRun read_run(const std::string& folder) {
                      .loss = read_losses(folder + "/metrics.jsonl")};
   if (run.contains("starts") && run["starts"].is_array() && !run["starts"].empty())
     result.start = run["starts"].back();
-  if (std::filesystem::exists(summary)) result.summary = parse_json(read_file(summary), summary);
+  if (exists(summary)) result.summary = parse_json(read_file(summary), summary);
   return result;
 }
 

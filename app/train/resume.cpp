@@ -8,10 +8,13 @@
 #include <set>
 
 #include "app/cli/number_text.h"
+#include "app/cli/overwriting.h"
 #include "app/job/agreement.h"
 #include "app/train/train_option_kinds.h"
 #include "framework/error.h"
 #include "framework/files/checkpoint_folder.h"
+#include "framework/files/checkpoint_remains.h"
+#include "framework/paths.h"
 #include "framework/random.h"
 #include "framework/say.h"
 #include "pipeline/stage/stage_state.h"
@@ -38,9 +41,14 @@ std::string without_slash(std::string path) {
 }
 
 // A folder with another run's checkpoints must not get this run's as well.
-void refuse_foreign(const CheckpointFolder& folder, const std::string& resumed) {
+void refuse_foreign(const CheckpointFolder& folder, const std::string& resumed, bool keep_best) {
+  if (folder.path().empty()) return;
   std::vector<std::string> there = folder.list();
-  if (folder.path().empty() || there.empty()) return;
+  if (resumed.empty() && there.empty() && keep_best && why_no_checkpoint(folder.best(), true).empty())
+    throw Error(
+        fmt::format("--keep-best would replace {}, the best checkpoint of an earlier run", folder.best()),
+        "go on from it with --resume, or name an empty folder", ExitCode::usage);
+  if (there.empty()) return;
   if (resumed.empty())
     throw Error(fmt::format("{} has checkpoints already, the newest is {}", folder.path(), there.front()),
                 "go on from it with --resume auto, or name an empty folder", ExitCode::usage);
@@ -49,6 +57,18 @@ void refuse_foreign(const CheckpointFolder& folder, const std::string& resumed) 
     throw Error(fmt::format("{} has checkpoints already, but the one to resume from is elsewhere: {}",
                             folder.path(), resumed),
                 "name an empty folder for those to come", ExitCode::usage);
+}
+
+// Throws a usage Error where something of the user's would have to make way for checkpoints.
+void check_names_are_free(const CheckpointFolder& folder, bool keep_best) {
+  check_no_output_is("which --checkpoint writes", [&](const std::string& file, const std::string&) {
+    return are_one(parent_of(file), folder.path()) &&
+           CheckpointFolder::is_name_of_ours(file.substr(file.rfind('/') + 1));
+  });
+  if (!keep_best || (!exists(folder.best()) && !is_link(folder.best()))) return;
+  if (const std::string why = why_no_checkpoint(folder.best(), true); !why.empty())
+    throw Error(fmt::format("--keep-best would replace {}, which is no checkpoint: {}", folder.best(), why),
+                "move it, or name another folder with --checkpoint", ExitCode::usage);
 }
 
 std::string find_checkpoint(const CheckpointCommandOptions& o) {
@@ -227,6 +247,7 @@ Beginning find_beginning(const TrainCommandOptions& o, const RunFacts& run, cons
   if (!folder.path().empty()) {
     on_rank_zero(rank.job, [&] {
       beginning.lock = FolderLock(folder.path());
+      check_names_are_free(folder, o.evaluation.keep_best);
       folder.clean();
       return "";
     });
@@ -234,7 +255,7 @@ Beginning find_beginning(const TrainCommandOptions& o, const RunFacts& run, cons
   }
   const std::string found = on_rank_zero(rank.job, [&] {
     const std::string checkpoint = find_checkpoint(o.checkpoint);
-    refuse_foreign(folder, checkpoint);
+    refuse_foreign(folder, checkpoint, o.evaluation.keep_best);
     if (checkpoint.empty()) return std::string();
     const std::string text = read_manifest(checkpoint);
     check_belongs(manifest_from_json(text, checkpoint), run, graph, *make_optimiser(o.optimiser), checkpoint);

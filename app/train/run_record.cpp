@@ -3,14 +3,18 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "app/cli/overwriting.h"
 #include "app/train/run_settings.h"
+#include "app/train/train_option_kinds.h"
 #include "framework/error.h"
 #include "framework/files/weights.h"
 #include "framework/json.h"
+#include "framework/new_file.h"
+#include "framework/paths.h"
 #include "framework/printed.h"
 #include "partition/plan/plan.h"
 #include "pipeline/train/weights_io.h"
@@ -19,7 +23,6 @@
 namespace antichain {
 namespace {
 
-namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr std::array files_of_a_run = {"run.json",   "config.toml",    "profile.json",
@@ -28,17 +31,38 @@ constexpr std::array files_of_a_run = {"run.json",   "config.toml",    "profile.
 
 // Returns the starts that the file already lists, or null where it is no record of ours.
 Json earlier(const std::string& file) {
-  if (!fs::exists(file)) return {};
+  if (!exists(file)) return {};
   const Json before = Json::parse(read_file(file), nullptr, false);
   return before.is_object() && before.contains("starts") && before["starts"].is_array() ? before["starts"]
                                                                                         : Json();
+}
+
+// A run that ended has its weights, even where its summary was moved elsewhere.
+bool has_ended(const std::string& folder) {
+  return std::ranges::any_of(std::array{"summary.json", "weights.h5", "weights-ema.h5"},
+                             [&](const char* name) { return exists(folder + "/" + name); });
+}
+
+// Returns a setting that changes numbers and is another one in the folder's run, or "". Flags and what was
+// not given can be said in several ways.
+std::string difference_from(const std::string& folder, const TrainCommandOptions& options) {
+  const Json there = parse_json(read_file(folder + "/run.json"), folder).value("settings", Json::object()),
+             here = Json::parse(options.in_force);
+  if (!there.is_object()) return "";
+  for (const TrainOption& option : train_option_kinds()) {
+    if (option.kind != OptionKind::network && option.kind != OptionKind::recipe) continue;
+    const Json before = there.value(option.name, Json()), now = here.value(option.name, Json());
+    if (!before.is_null() && !now.is_null() && !now.is_boolean() && before != now)
+      return fmt::format("--{} was {} there and is {} here", option.name, before.dump(), now.dump());
+  }
+  return "";
 }
 
 // Refuses a folder that has files of our names but no record of a run.
 void refuse_foreign_files(const std::string& folder) {
   if (!earlier(folder + "/run.json").is_null()) return;
   for (const char* name : files_of_a_run)
-    if (fs::exists(folder + "/" + name))
+    if (exists(folder + "/" + name) || is_link(folder + "/" + name))
       throw Error(
           fmt::format("{} has a file {} that is of no run of antichain, and would be replaced", folder, name),
           "name another folder with --results", ExitCode::usage);
@@ -50,16 +74,22 @@ RunRecord::RunRecord(const std::string& folder, const Rank& rank) : folder_(fold
   if (folder.empty()) return;
   on_rank_zero(rank.job, [&] {
     lock_ = FolderLock(folder);
+    remove_abandoned(folder, files_of_a_run);
     keep_what_is_printed();
     return "";
   });
 }
 
-void RunRecord::check_free(const std::string& checkpoint) const {
-  if (!folder_.empty() && checkpoint.empty() && fs::exists(folder_ + "/summary.json"))
+void RunRecord::check_free(const TrainCommandOptions& options, const std::string& checkpoint) const {
+  if (folder_.empty()) return;
+  refuse_foreign_files(folder_);
+  if (!has_ended(folder_)) return;
+  if (checkpoint.empty())
     throw Error(folder_ + " holds the results of a run that has ended",
                 "name another folder with --results, or go on with that run with --resume", ExitCode::usage);
-  if (!folder_.empty()) refuse_foreign_files(folder_);
+  if (const std::string difference = difference_from(folder_, options); !difference.empty())
+    throw Error(fmt::format("{} holds the results of another run that has ended: {}", folder_, difference),
+                "name another folder with --results", ExitCode::usage);
 }
 
 void RunRecord::begin(const TrainCommandOptions& options, const JobStart& job, const std::string& checkpoint,
@@ -130,10 +160,40 @@ void note_settings(TrainCommandOptions& o, CLI::App& command) {
   o.in_force = all.dump(), o.given = given_as_toml(command);
 }
 
-void complete_outputs(TrainCommandOptions& options) {
+namespace {
+
+std::vector<std::string> with_kept(const std::string& given, const std::string& results, const char* name) {
+  std::vector<std::string> files;
+  if (!given.empty()) files.push_back(given);
+  if (!results.empty() && (given.empty() || !are_one(given, results + "/" + name)))
+    files.push_back(results + "/" + name);
+  return files;
+}
+
+}  // namespace
+
+std::vector<std::string> metrics_files(const TrainCommandOptions& options) {
+  return with_kept(options.metrics_file, options.results, "metrics.jsonl");
+}
+
+std::vector<std::string> summary_files(const TrainCommandOptions& options) {
+  return with_kept(options.json_file, options.results, "summary.json");
+}
+
+bool is_file_of_run(const std::string& file, const std::string& folder) {
+  const std::string name = file.substr(file.rfind('/') + 1);
+  return (name == "lock" || std::ranges::find(files_of_a_run, name) != files_of_a_run.end()) &&
+         are_one(parent_of(file), folder);
+}
+
+void check_results_are_kept(const TrainCommandOptions& options) {
   if (options.results.empty()) return;
-  if (options.metrics_file.empty()) options.metrics_file = options.results + "/metrics.jsonl";
-  if (options.json_file.empty()) options.json_file = options.results + "/summary.json";
+  check_no_output_is("which --results writes", [&](const std::string& file, const std::string& option) {
+    const std::string name = file.substr(file.rfind('/') + 1);
+    const bool its_own =
+        (option == "--metrics" && name == "metrics.jsonl") || (option == "--json" && name == "summary.json");
+    return !its_own && is_file_of_run(file, options.results);
+  });
 }
 
 }  // namespace antichain

@@ -8,10 +8,11 @@
 //   DIR/log.txt         what was printed
 //   DIR/weights.h5      the weights at the end, as `export` writes them
 //
-// metrics.jsonl and summary.json are --metrics and --json, which may name other files.
+// metrics.jsonl and summary.json are what --metrics and --json write, which may name further files.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "app/job/job_log.h"
 #include "app/train/train_options.h"
@@ -29,7 +30,7 @@ class RunRecord {
 
   // Rank 0 calls this before anything is measured. `checkpoint` is the one that the run resumes from, or "".
   // Throws Error where the folder holds the results of a finished run that this one does not resume.
-  void check_free(const std::string& checkpoint) const;
+  void check_free(const TrainCommandOptions&, const std::string& checkpoint) const;
   // Rank 0 calls this before the first step.
   void begin(const TrainCommandOptions&, const JobStart&, const std::string& checkpoint, const Profile&,
              const Plan&) const;
@@ -49,7 +50,14 @@ std::string describe_keeping(const TrainCommandOptions&);
 // Stores the settings for run.json and config.toml, once all options have their values.
 void note_settings(TrainCommandOptions&, CLI::App& command);
 
-// Sets --metrics and --json where --results is given and they are not.
-void complete_outputs(TrainCommandOptions&);
+// Return the files that --metrics and --json name, and those of --results.
+std::vector<std::string> metrics_files(const TrainCommandOptions&);
+std::vector<std::string> summary_files(const TrainCommandOptions&);
+
+// Returns whether a file has one of the names above in the folder.
+bool is_file_of_run(const std::string& file, const std::string& folder);
+
+// Throws a usage Error where another option's output is a file of --results.
+void check_results_are_kept(const TrainCommandOptions&);
 
 }  // namespace antichain

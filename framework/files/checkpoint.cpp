@@ -62,6 +62,14 @@ BestEvaluation best_from(JsonReader reader) {
   return b;
 }
 
+LastEvaluation last_from(JsonReader reader) {
+  const LastEvaluation last{.step = reader.at("step").integer(),
+                            .loss = number(reader.at("loss")),
+                            .accuracy = number(reader.at("accuracy"))};
+  reader.done();
+  return last;
+}
+
 Json json_of(const TrainPosition& p) {
   Json json = {{"step", p.step},
                {"epoch", p.epoch},
@@ -72,6 +80,9 @@ Json json_of(const TrainPosition& p) {
                {"epoch_s", digits(p.epoch_s)},
                {"loss", digits(p.loss)}};
   if (p.best.step > 0) json["best"] = json_of(p.best);
+  if (p.last.step != p.best.step)
+    json["last"] = {
+        {"step", p.last.step}, {"loss", digits(p.last.loss)}, {"accuracy", digits(p.last.accuracy)}};
   return json;
 }
 
@@ -85,6 +96,10 @@ TrainPosition position_from(JsonReader reader) {
                   .epoch_s = number(reader.at("epoch_s")),
                   .loss = number(reader.at("loss"))};
   if (reader.has("best")) p.best = best_from(reader.at("best"));
+  if (reader.has("last"))
+    p.last = last_from(reader.at("last"));
+  else if (p.best.since == 0)  // older versions do not say the last one where another was better
+    p.last = {.step = p.best.step, .loss = p.best.loss, .accuracy = p.best.accuracy};
   reader.done();
   return p;
 }
@@ -98,13 +113,11 @@ uint64_t hash_from(const JsonReader& reader) {
   return hash;
 }
 
-// Accepts "stage-" and up to six digits. No other name is ever opened, so none leads out of the folder.
+// No other name is ever opened, so none leads out of the folder.
 std::string file_name_from(const JsonReader& reader) {
   const std::string name = reader.string();
-  const bool ours =
-      name.starts_with("stage-") && name.ends_with(".h5") && name.size() >= 10 && name.size() <= 15 &&
-      std::all_of(name.begin() + 6, name.end() - 3, [](char c) { return c >= '0' && c <= '9'; });
-  if (!ours) reader.fail(fmt::format("'{}' is not the name of a stage's file", name));
+  if (!is_checkpoint_file_name(name))
+    reader.fail(fmt::format("'{}' is not the name of a stage's file", name));
   return name;
 }
 
@@ -182,6 +195,11 @@ Manifest manifest_from(const nlohmann::json& root, const std::string& origin) {
 }  // namespace
 
 std::string checkpoint_file_name(int stage) { return fmt::format("stage-{}.h5", stage); }
+
+bool is_checkpoint_file_name(std::string_view name) {
+  return name.starts_with("stage-") && name.ends_with(".h5") && name.size() >= 10 && name.size() <= 15 &&
+         std::all_of(name.begin() + 6, name.end() - 3, [](char c) { return c >= '0' && c <= '9'; });
+}
 
 std::vector<std::string> differences(const Facts& there, const Facts& here) {
   std::vector<std::string> sentences;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/error.h"
@@ -29,9 +30,14 @@ struct BestEvaluation {
   int64_t since = 0;  // evaluations after it, of which none was better
 };
 
+struct LastEvaluation {
+  int64_t step = 0;  // steps done; 0: there was none
+  double loss = 0, accuracy = 0;
+};
+
 // A TrainPosition says where a run stands between two steps. Sums are over the samples since the last
 // evaluation (of the epoch so far, where one follows each epoch). If an evaluation follows the step, the sums
-// are those before it, and `best` does not include it yet.
+// are those before it, and neither `best` nor `last` includes it yet.
 struct TrainPosition {
   int64_t step = 0;              // steps done
   int64_t epoch = 0, batch = 0;  // of the next step
@@ -39,6 +45,7 @@ struct TrainPosition {
   double epoch_loss = 0, epoch_correct = 0, epoch_s = 0;
   double loss = 0;  // mean of the last step
   BestEvaluation best;
+  LastEvaluation last;
 };
 
 // Facts are names and values, as text. A run resumes only if its facts agree with the checkpoint's, and
@@ -63,6 +70,8 @@ struct CheckpointFile {
   std::vector<CheckpointTensor> tensors;
 };
 std::string checkpoint_file_name(int stage);
+// Returns whether it is "stage-", up to six digits, and ".h5".
+bool is_checkpoint_file_name(std::string_view name);
 std::string to_json(const CheckpointFile&);
 CheckpointFile checkpoint_file_from_json(const std::string& text, const std::string& origin);
 
@@ -76,7 +85,8 @@ struct Manifest {
   std::vector<CheckpointFile> files;
 };
 
-// The text ends in the hash of all text before it.
+// The text begins so and ends in the hash of all text before it.
+constexpr std::string_view manifest_beginning = "{\n \"format\": \"antichain checkpoint\",";
 std::string to_json(const Manifest&);
 // Throws Damaged when a single bit differs, or a file's name is not one of ours. Throws Error when the format
 // is newer.

@@ -9,17 +9,17 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <optional>
 #include <utility>
 
 #include "framework/file_handle.h"
+#include "framework/files/checkpoint_remains.h"
 #include "framework/files/hash_stream.h"
+#include "framework/paths.h"
+#include "framework/say.h"
 
 namespace antichain {
-
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -38,44 +38,58 @@ void sync_folder(const std::string& path) {
   if (folder < 0 || (::fsync(folder) != 0 && errno != EINVAL && errno != ENOTSUP)) fail_to("sync", path);
 }
 
-std::optional<int64_t> step_of(const std::string& name, std::string_view prefix) {
-  if (!name.starts_with(prefix)) return {};
-  const std::string digits = name.substr(prefix.size());
-  const bool number = !digits.empty() && digits.size() <= 18 &&
-                      std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; });
-  return number ? std::optional(std::stoll(digits)) : std::nullopt;
-}
-
 std::string name_of(std::string_view prefix, int64_t step) { return fmt::format("{}{:012}", prefix, step); }
+
+std::optional<int64_t> step_of(const std::string& name, std::string_view prefix) {
+  constexpr size_t most_digits = 18;
+  if (!name.starts_with(prefix) || name.size() == prefix.size() || name.size() > prefix.size() + most_digits)
+    return {};
+  const int64_t step = std::atoll(name.c_str() + prefix.size());
+  return name_of(prefix, step) == name ? std::optional(step) : std::nullopt;
+}
 
 // Returns the names of this kind in `path`, largest step first.
 std::vector<std::string> names(const std::string& path, std::string_view prefix) {
   std::vector<std::pair<int64_t, std::string>> found;
-  std::error_code none;
-  for (const fs::directory_entry& entry : fs::directory_iterator(path, none))
-    if (const auto step = step_of(entry.path().filename(), prefix))
-      found.emplace_back(*step, entry.path().filename());
+  if (!exists(path)) return {};
+  for (const std::string& name : names_in(path))
+    if (const auto step = step_of(name, prefix)) found.emplace_back(*step, name);
   std::ranges::sort(found, std::greater());
   std::vector<std::string> all;
   for (auto& [step, name] : found) all.push_back(std::move(name));
   return all;
 }
 
-int remove_tokens(const std::string& path) {
-  std::vector<fs::path> tokens;
-  std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(path, ignored))
-    if (entry.path().filename().string().starts_with(CheckpointFolder::token_prefix))
-      tokens.push_back(entry.path());
-  for (const fs::path& token : tokens) fs::remove(token, ignored);
-  return int(tokens.size());
+bool is_token(const std::string& name) {
+  constexpr size_t random = 16;
+  if (!name.starts_with(CheckpointFolder::token_prefix)) return false;
+  const std::string rest = name.substr(CheckpointFolder::token_prefix.size());
+  return rest.find_first_not_of("0123456789abcdef") == random && rest[random] == '-' &&
+         rest.size() > random + 1 && rest.find_first_not_of("0123456789", random + 1) == rest.npos;
 }
 
-// Removes the manifest first, so that a removal that is cut short leaves no checkpoint.
-void remove_all(const std::string& path) {
-  std::error_code ignored;
-  fs::remove(path + "/" + checkpoint_manifest_name, ignored);
-  fs::remove_all(path, ignored);
+// A token is an empty file.
+int remove_tokens(const std::string& path) {
+  int count = 0;
+  for (const std::string& name : names_in(path)) {
+    struct stat status {};
+    const std::string token = path + "/" + name;
+    if (is_token(name) && ::lstat(token.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
+        status.st_size == 0 && ::unlink(token.c_str()) == 0)
+      ++count;
+  }
+  return count;
+}
+
+// Throws Error where something that the program did not make has the name.
+void make_way(const std::string& checkpoint) {
+  if (is_link(checkpoint)) {
+    if (::unlink(checkpoint.c_str()) != 0) fail_to("remove the link", checkpoint);
+  } else if (exists(checkpoint)) {
+    if (const std::string why = why_no_checkpoint(checkpoint, true); !why.empty())
+      throw Error(fmt::format("{} is in the way of a checkpoint, and is none: {}", checkpoint, why),
+                  "move it to another folder");
+  }
 }
 
 // Another rank may have written the file, on another host. Listing the folder makes a client of a file server
@@ -89,10 +103,19 @@ void wait_until_whole(const std::string& folder, const CheckpointFile& file, dou
       if (waited.count() >= patience_s)
         throw Error(fmt::format("a file is not here as its rank wrote it: {}", damaged.what()),
                     "do all hosts share this folder?");
-      std::error_code ignored;
-      for ([[maybe_unused]] const auto& entry : fs::directory_iterator(folder, ignored)) continue;
+      look_again(folder);
       ::usleep(100'000);
     }
+}
+
+// A damaged checkpoint counts as one of the step that its name says.
+bool is_of_step(const std::string& path, int64_t step) {
+  if (!why_no_checkpoint(path, true).empty()) return false;
+  try {
+    return manifest_from_json(read_manifest(path), path).position.step == step;
+  } catch (const Error&) {
+    return true;
+  }
 }
 
 std::string without_slash(std::string path) {
@@ -120,13 +143,27 @@ std::string CheckpointFolder::partial_of(int64_t step, CheckpointKind kind) cons
 int CheckpointFolder::clean() const {
   int count = remove_tokens(path_);
   for (const std::string_view prefix : {partial, partial_best, removed})
-    for (const std::string& name : names(path_, prefix)) remove_all(path_ + "/" + name), ++count;
+    for (const std::string& name : names(path_, prefix)) {
+      const std::string why = remove_checkpoint(path_ + "/" + name);
+      if (!why.empty()) warn(fmt::format("{}/{} is not removed: {}", path_, name, why));
+      count += int(why.empty());
+    }
   return count;
+}
+
+bool CheckpointFolder::is_name_of_ours(const std::string& name) {
+  const auto has = [&](std::string_view prefix) { return step_of(name, prefix).has_value(); };
+  return name == "lock" || name == "best" || is_token(name) || has(complete) || has(partial) ||
+         has(partial_best) || has(removed);
 }
 
 void CheckpointFolder::begin(int64_t step, CheckpointKind kind) const {
   const std::string folder = partial_of(step, kind);
-  if (::mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) fail_to("make the folder", folder);
+  if (::mkdir(folder.c_str(), 0755) == 0) return;
+  if (errno != EEXIST) fail_to("make the folder", folder);
+  // Another rank made it, unless it was there at the start and could not be removed.
+  if (const std::string why = why_no_checkpoint(folder, false); !why.empty())
+    throw Error(fmt::format("can't write to {}: {}", folder, why), "move it to another folder");
 }
 
 void CheckpointFolder::publish(const Manifest& manifest, CheckpointKind kind) const {
@@ -135,6 +172,7 @@ void CheckpointFolder::publish(const Manifest& manifest, CheckpointKind kind) co
   for (const CheckpointFile& file : manifest.files) wait_until_whole(from, file, patience_s_);
   write_synced(from + "/" + checkpoint_manifest_name, to_json(manifest));
   sync_folder(from);
+  make_way(to);
   if (::rename(from.c_str(), to.c_str()) != 0) {
     if (errno != ENOTEMPTY && errno != EEXIST) fail_to("rename into", to);
     // A checkpoint of this name is already there: of this step, because the run went back to an earlier one,
@@ -144,31 +182,37 @@ void CheckpointFolder::publish(const Manifest& manifest, CheckpointKind kind) co
       const std::string old = path_ + "/" + name_of(removed, step);
       if (::rename(to.c_str(), old.c_str()) != 0 || ::rename(from.c_str(), to.c_str()) != 0)
         fail_to("rename into", to);
-      remove_all(old);
+      remove_checkpoint(old);
     } else {
-      remove_all(from);
+      remove_checkpoint(from);
     }
   }
   sync_folder(path_);
 }
 
 void CheckpointFolder::discard(int64_t step, CheckpointKind kind) const {
-  remove_all(partial_of(step, kind));
+  remove_checkpoint(partial_of(step, kind));
 }
 
 void CheckpointFolder::prune(int64_t step, int keep) const {
   for (const std::string& name : names(path_, complete)) {
     const int64_t its_step = *step_of(name, complete);
-    if (its_step > step || keep-- > 0) continue;
-    const std::string old = path_ + "/" + name_of(removed, its_step);
-    if (::rename((path_ + "/" + name).c_str(), old.c_str()) != 0) fail_to("remove", path_ + "/" + name);
-    remove_all(old);
+    const std::string path = path_ + "/" + name, old = path_ + "/" + name_of(removed, its_step);
+    if (its_step > step || (is_link(path) ? keep > 0 : !is_of_step(path, its_step) || keep-- > 0)) continue;
+    if (::rename(path.c_str(), old.c_str()) != 0) fail_to("remove", path);
+    if (const std::string why = remove_checkpoint(old); !why.empty())
+      throw Error(fmt::format("can't remove {}: {}", old, why), "remove it");
   }
 }
 
 bool is_checkpoint(const std::string& path) {
   const std::string plain = without_slash(path);
-  return step_of(fs::path(plain).filename(), complete) || fs::exists(plain + "/" + checkpoint_manifest_name);
+  return step_in_name(plain) || exists(plain + "/" + checkpoint_manifest_name);
+}
+
+std::optional<int64_t> step_in_name(const std::string& checkpoint) {
+  const std::string plain = without_slash(checkpoint);
+  return step_of(plain.substr(plain.rfind('/') + 1), complete);  // npos + 1 is 0
 }
 
 struct SyncedFile::State {

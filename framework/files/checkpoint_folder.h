@@ -8,12 +8,14 @@
 //   .removed-000000000900/   one being removed
 //   .token-0123456789abcdef-1    of rank 1, while the ranks find out whether they share the folder
 //
-// So a name that begins with "step-" is a checkpoint that was complete once, and losing a name that begins
-// with a dot loses no checkpoint. Links are never followed.
+// So a name of "step-" and twelve digits is a checkpoint that was complete once, and losing one of the names
+// that begin with a dot loses no checkpoint. The folder may be a link, but links within it are never
+// followed. Whatever else is there, whatever its name, is left alone (framework/files/checkpoint_remains.h).
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,7 +30,7 @@ enum class CheckpointKind { of_step, best };
 
 class CheckpointFolder {
  public:
-  static constexpr std::string_view token_prefix = ".token-";  // of names that clean() removes
+  static constexpr std::string_view token_prefix = ".token-";  // then 16 hexadecimal digits, "-", the rank
 
   // `patience_s` is how long to wait for a file that another rank wrote, because file servers show it late.
   explicit CheckpointFolder(std::string path, double patience_s = 10)
@@ -36,7 +38,7 @@ class CheckpointFolder {
   const std::string& path() const { return path_; }
 
   // Returns the folder of every checkpoint that is named after its step, newest first, whatever its state.
-  // The list is empty when the folder is missing.
+  // The list is empty when the folder is missing. Throws Error when it can't be listed.
   std::vector<std::string> list() const;
   std::string of_step(int64_t step) const;                       // path of a complete one
   std::string best() const;                                      // path of the best one, which may be missing
@@ -44,19 +46,22 @@ class CheckpointFolder {
   // Returns the path of one being written.
   std::string partial_of(int64_t step, CheckpointKind kind = CheckpointKind::of_step) const;
 
-  // Removes the remains of attempts that were cut short; returns how many.
+  // Removes the remains of attempts that were cut short; returns how many. Warns of those that stay.
   int clean() const;
+  // Returns whether a name in the folder is one of those above.
+  static bool is_name_of_ours(const std::string& name);
   // Makes the folder for a new checkpoint. Any rank may call it. Throws Error with the system's reason.
   void begin(int64_t step, CheckpointKind kind = CheckpointKind::of_step) const;
   // Publishes a checkpoint whose files are all written and synced. It reads each file as a restart would,
-  // adds the manifest, and renames the folder, which replaces a checkpoint of the same name. Throws Error
-  // naming the file that differs from what was written, or with the system's reason; other checkpoints are
-  // unchanged then.
+  // adds the manifest, and renames the folder, which replaces a checkpoint of the same name, or a link.
+  // Throws Error naming the file that differs from what was written, or what else has the name, or with the
+  // system's reason; other checkpoints are unchanged then.
   void publish(const Manifest&, CheckpointKind kind = CheckpointKind::of_step) const;
   // Removes the partial checkpoint of this step, as far as that is possible.
   void discard(int64_t step, CheckpointKind kind = CheckpointKind::of_step) const;
   // Removes all but the newest `keep` checkpoints up to `step`, and never the best one. Later ones stay: the
-  // run wrote them before it went back.
+  // run wrote them before it went back. So do folders that are no checkpoints, or of another step than their
+  // name says.
   void prune(int64_t step, int keep) const;
 
  private:
@@ -68,6 +73,8 @@ constexpr const char* checkpoint_manifest_name = "manifest.json";
 
 // Returns whether a path is one checkpoint, rather than a folder of them.
 bool is_checkpoint(const std::string& path);
+// Returns the step that a path's last name gives a complete checkpoint.
+std::optional<int64_t> step_in_name(const std::string& checkpoint);
 
 // A SyncedFile is a new file, written piece by piece and hashed on the way; it calls `beat` now and then.
 // Errors have the system's reason.

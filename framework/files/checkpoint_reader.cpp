@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <span>
 
 #include "framework/file_handle.h"
@@ -18,8 +17,6 @@
 #include "framework/say.h"
 
 namespace antichain {
-
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -87,7 +84,8 @@ void check_is_folder(const std::string& checkpoint) {
 std::string read_manifest(const std::string& checkpoint) {
   check_is_folder(checkpoint);
   const std::string path = checkpoint + "/" + checkpoint_manifest_name;
-  if (!fs::exists(fs::symlink_status(path)))
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0 && errno == ENOENT)
     throw Damaged(fmt::format("{} has no {}", checkpoint, checkpoint_manifest_name),
                   "it is no complete checkpoint");
   return read_plain({path, 0, most_manifest_bytes});
@@ -116,6 +114,12 @@ void check_checkpoint_file(const std::string& checkpoint, const CheckpointFile& 
 Manifest verify_checkpoint(const std::string& checkpoint) {
   Manifest manifest =
       manifest_from_json(read_manifest(checkpoint), checkpoint + "/" + checkpoint_manifest_name);
+  const int64_t step = manifest.position.step, named = step_in_name(checkpoint).value_or(step);
+  if (named != step)
+    throw Damaged(fmt::format("{} has the name of step {} and says that it is at step {}, which contradict "
+                              "each other",
+                              checkpoint, named, step),
+                  "give it the name that it had");
   for (const CheckpointFile& file : manifest.files) check_checkpoint_file(checkpoint, file);
   return manifest;
 }

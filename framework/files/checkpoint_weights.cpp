@@ -7,6 +7,7 @@
 
 #include "framework/files/checkpoint_folder.h"
 #include "framework/files/hdf5.h"
+#include "framework/paths.h"
 
 namespace antichain {
 namespace {
@@ -22,9 +23,8 @@ struct CheckpointPart {
 };
 
 CheckpointPart part_of(const std::string& path) {
-  std::error_code ignored;  // reading says what is wrong
   const fs::path p = path.ends_with('/') ? fs::path(path).parent_path() : fs::path(path);
-  if (p.filename() == averages && !fs::exists(p, ignored) && fs::is_directory(p.parent_path(), ignored))
+  if (p.filename() == averages && !exists(p.string()) && is_folder(p.parent_path()))
     return {p.parent_path(), true};
   return {path, false};
 }
@@ -54,10 +54,7 @@ std::map<std::string, std::string> chosen_paths(const CheckpointFile& file, bool
 
 }  // namespace
 
-bool is_in_checkpoint(const std::string& path) {
-  std::error_code ignored;
-  return fs::is_directory(part_of(path).folder, ignored);
-}
+bool is_in_checkpoint(const std::string& path) { return is_folder(part_of(path).folder); }
 
 Facts read_checkpoint_model(const std::string& path) {
   const std::string checkpoint = newest(part_of(path).folder);

@@ -10,8 +10,8 @@ namespace antichain {
 class FolderLock {
  public:
   FolderLock() = default;
-  // Makes the folder where needed. Throws Error naming the holder when another process has the lock, or with
-  // the system's reason.
+  // Makes the folder where needed. Throws Error naming the holder when another process has the lock, when the
+  // folder belongs to another user, when its file "lock" is of something else, or with the system's reason.
   explicit FolderLock(const std::string& folder);
   FolderLock(FolderLock&& other) noexcept;
   FolderLock& operator=(FolderLock&&) noexcept;

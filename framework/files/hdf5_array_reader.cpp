@@ -16,6 +16,7 @@
 #include "framework/files/hdf5_session.h"
 #include "framework/files/hdf5_superblock.h"
 #include "framework/files/hdf5_virtual.h"
+#include "framework/paths.h"
 
 namespace antichain {
 using namespace hdf5;
@@ -166,12 +167,12 @@ struct ArrayReader::State {
 };
 
 ArrayReader::ArrayReader(const std::string& file) {
-  std::error_code failed;
-  if (!std::filesystem::is_regular_file(file, failed))
-    throw Error("there is no file " + file, "name an HDF5 file");
+  if (!is_plain_file(file)) throw Error("there is no file " + file, "name an HDF5 file");
   const Session session;
   state_ = std::make_unique<State>(file, open_file(file));
-  state_->file_bytes = int64_t(std::filesystem::file_size(file));
+  std::error_code failed;
+  state_->file_bytes = int64_t(std::filesystem::file_size(file, failed));
+  if (failed) throw Error(fmt::format("can't read {}: {}", file, failed.message()), "check the path");
 }
 
 ArrayReader::~ArrayReader() {

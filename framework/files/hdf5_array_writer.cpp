@@ -1,13 +1,12 @@
 // Writes arrays to HDF5 files: the writer of framework/files/hdf5_arrays.h.
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 
 #include "framework/error.h"
 #include "framework/files/hdf5_arrays.h"
 #include "framework/files/hdf5_session.h"
+#include "framework/new_file.h"
 #include "framework/random.h"
 
 namespace antichain {
@@ -37,11 +36,12 @@ hid_t type_in_memory(ArrayType type) {
 
 // The file is in the format whose structures all have checksums (HDF5 1.10, 2016), without dates: equal data
 // give equal bytes.
-hid_t create_file(const std::string& file) {
+hid_t create_file(const NewFile& place, const std::string& file) {
   const Properties access(H5Pcreate(H5P_FILE_ACCESS)), creation(H5Pcreate(H5P_FILE_CREATE));
   H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110);
   H5Pset_obj_track_times(creation, 0);
-  return checked(H5Fcreate(file.c_str(), H5F_ACC_TRUNC, creation, access), file, "HDF5 can't make the file");
+  return checked(H5Fcreate(place.open_path().c_str(), H5F_ACC_TRUNC, creation, access), file,
+                 "HDF5 can't make the file");
 }
 
 // Makes "train" of "train/images" where it is missing.
@@ -98,13 +98,6 @@ void write_attribute(hid_t file, const Attribute& attribute, const std::string& 
   if (H5Awrite(made, H5T_NATIVE_DOUBLE, numbers.data()) < 0) cant_write(file_name, name);
 }
 
-void sync(const std::string& file) {
-  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  const bool synced = descriptor >= 0 && ::fsync(descriptor) == 0;
-  if (descriptor >= 0) ::close(descriptor);
-  if (!synced) throw Error("can't sync " + file + " to the disk", "is the disk full?");
-}
-
 }  // namespace
 
 int64_t ArraySpec::row_bytes() const {
@@ -121,15 +114,15 @@ struct ArrayWriter::State {
     uint64_t hash = 0;  // of them, row by row
   };
   std::string name;
+  NewFile place;
   std::unique_ptr<File> file;
   std::vector<Array> arrays;
 };
 
 ArrayWriter::ArrayWriter(const std::string& file, std::vector<ArraySpec> specs)
-    : state_(std::make_unique<State>()) {
+    : state_(new State{.name = file, .place = NewFile(file), .file = nullptr, .arrays = {}}) {
   const Session session;
-  state_->name = file;
-  state_->file = std::make_unique<File>(create_file(file));
+  state_->file = std::make_unique<File>(create_file(state_->place, file));
   for (ArraySpec& spec : specs) {
     auto dataset = std::make_unique<Object>(create_array(*state_->file, spec, file));
     state_->arrays.push_back({.spec = std::move(spec), .dataset = std::move(dataset)});
@@ -179,8 +172,7 @@ void ArrayWriter::finish() {
     if (H5Fflush(*state_->file, H5F_SCOPE_GLOBAL) < 0) cant_write(state_->name, "HDF5 can't flush it");
     state_->file.reset();
   }
-  sync(state_->name);
-  ArrayReader reader(state_->name);
+  ArrayReader reader(state_->place.path());
   for (const State::Array& array : state_->arrays) {
     const ArrayReader::Opened opened = reader.open(array.spec.path, array.spec.type);
     const int64_t row_bytes = std::max<int64_t>(array.spec.row_bytes(), 1);
@@ -200,6 +192,7 @@ void ArrayWriter::finish() {
                   "is the disk full, or damaged?");
     }
   }
+  state_->place.commit();
 }
 
 }  // namespace antichain

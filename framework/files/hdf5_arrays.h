@@ -37,8 +37,8 @@ struct Attribute {
   std::variant<std::string, std::vector<std::string>, std::vector<double>> value;
 };
 
-// Writes a new `file`. The data are hashed on the way, and finish() reads them back, because HDF5 does not
-// report every failure of a full disk.
+// Writes a new `file`, which has its name once it is whole. The data are hashed on the way, and finish()
+// reads them back, because HDF5 does not report every failure of a full disk.
 class ArrayWriter {
  public:
   ArrayWriter(const std::string& file, std::vector<ArraySpec>);
@@ -46,8 +46,8 @@ class ArrayWriter {
   void set(const Attribute&);
   // Appends `bytes.size() / row_bytes()` rows. Throws Error naming the file when they can't be written.
   void append(size_t array, std::span<const std::byte> bytes);
-  // Throws Error when the file does not hold what was appended, or an array lacks rows. Syncs the file to the
-  // disk.
+  // Gives the file its name, with everything on the disk. Throws Error when it does not hold what was
+  // appended, or an array lacks rows.
   void finish();
 
  private:

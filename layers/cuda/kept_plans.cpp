@@ -1,13 +1,15 @@
 #include "layers/cuda/kept_plans.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
 #include "framework/cache_folder.h"
+#include "framework/error.h"
+#include "framework/new_file.h"
+#include "framework/paths.h"
 #include "framework/random.h"
 
 namespace antichain::cuda {
@@ -38,19 +40,17 @@ std::string kept_plan_text(const std::string& key) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Two processes may write the same text at the same time: each renames a file of its own.
+// Two processes may write the same text at the same time: each renames a file of its own. Without the file
+// the plan is searched for again.
 void keep_plan_text(const std::string& key, const std::string& text) {
   if (folder().empty() || text.empty()) return;
-  std::error_code failed;
-  fs::create_directories(folder(), failed);
-  const fs::path file = file_of(key), part = fmt::format("{}.{}.part", file.string(), ::getpid());
-  std::ofstream out(part, std::ios::binary);
-  out << key << '\n' << text << std::flush;
-  out.close();
-  if (out)
-    fs::rename(part, file, failed);
-  else
-    fs::remove(part, failed);
+  try {
+    make_folders(folder().string());
+    NewFile file(file_of(key).string());
+    file.write(key + '\n' + text);
+    file.commit();
+  } catch (const Error&) {
+  }
 }
 
 }  // namespace antichain::cuda

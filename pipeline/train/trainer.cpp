@@ -59,6 +59,7 @@ class Trainer {
         total_(total_steps(options, per_epoch_)),
         position_(options.start),
         best_(options.patience, options.start.best),
+        last_(options.start.last),
         checkpointer_(options.checkpoint, options.start, model, seat_, job_,
                       [&](const CheckpointReport& report) { observer.on_checkpoint(report); }),
         boundary_(job_, checkpointer_, options.deadline, lag(), total_ - options.start.step),
@@ -100,6 +101,7 @@ class Trainer {
     tell_times();
     result.steps = position_.step;
     result.best = best_.best();
+    result.last = last_;
     if (ends_early())
       result.ended_early = fmt::format("{} evaluations after that of step {} were not better",
                                        result.best.since, result.best.step);
@@ -135,6 +137,7 @@ class Trainer {
   void begin_period() {
     period_start_ = Clock::now();
     position_.best = best_.best();
+    position_.last = last_;
     position_.epoch_steps = 0;
     position_.epoch_loss = position_.epoch_correct = period_s_before_ = 0;
   }
@@ -341,6 +344,7 @@ class Trainer {
     report.test_accuracy = test.correct / double(test_size_);
     const BestWatch::Judgement judged =
         best_.judge(job_, report.step, report.test_loss, report.test_accuracy);
+    last_ = {.step = report.step, .loss = report.test_loss, .accuracy = report.test_accuracy};
     if (job_.rank() == 0) observer_.on_evaluation(report);
     look_at_test(report, judged.finite);
     if (judged.better && options_.keep_best && checkpointer_.on()) save(CheckpointKind::best);
@@ -403,6 +407,7 @@ class Trainer {
   const int64_t per_epoch_, period_, total_;  // steps; an evaluation follows each period
   TrainPosition position_;
   BestWatch best_;
+  LastEvaluation last_;
   std::optional<double> accuracy_;  // of the last step
   std::string bad_test_;
   Checkpointer checkpointer_;

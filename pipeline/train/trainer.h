@@ -77,6 +77,7 @@ struct TrainResult {
   int64_t steps = 0;               // done in all
   std::string ended_early;         // why it ended before its last step, or ""; on every rank
   BestEvaluation best;             // on every rank
+  LastEvaluation last;             // on rank 0
   double step_s = 0;               // median of the steps after the first; 0 when there was none left to do
   double loss = 0;                 // mean of the last step, on rank 0
   std::optional<double> accuracy;  // of that step, on rank 0; nothing where there was none left to do

@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <random>
 #include <vector>
 
 #include "framework/error.h"
 #include "framework/files/checkpoint_folder.h"
+#include "framework/paths.h"
 #include "pipeline/host/seconds.h"
 #include "pipeline/transport/agree.h"
 
@@ -28,7 +28,7 @@ std::string word_of_this_job(Job& job) {
 class Token {
  public:
   Token(const std::string& folder, const std::string& word, int rank) : path_(path(folder, word, rank)) {
-    const int file = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    const int file = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (file < 0 || ::close(file) != 0) problem_ = std::strerror(errno);
   }
   ~Token() { ::unlink(path_.c_str()); }
@@ -45,10 +45,9 @@ class Token {
 // Listing the folder makes a client of a file server ask for its present state.
 bool sees(const std::string& folder, const std::string& file, double patience_s) {
   for (const double start_s = now_s();; ::usleep(50'000)) {
-    std::error_code ignored;
-    if (std::filesystem::exists(file, ignored)) return true;
+    if (::access(file.c_str(), F_OK) == 0) return true;
     if (now_s() - start_s >= patience_s) return false;
-    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder, ignored)) continue;
+    look_again(folder);
   }
 }
 

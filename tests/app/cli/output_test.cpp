@@ -58,6 +58,12 @@ TEST_F(Output, QuietLeavesWhatWasAskedFor) {
   for (const char* part : {"Command", "Plan for resnet20", "step 1/1", "Final state"})
     EXPECT_THAT(log, HasSubstr(part)) << "a log keeps it";
 
+  const ProgramRun talkative =
+      run_behind(folder_.str(), "env ONEDNN_VERBOSE=1",
+                 "profile --seconds 0.01 --model resnet20 --batch 2 --microbatches 1 --json -");
+  EXPECT_TRUE(Json::parse(talkative.out, nullptr, false).is_object()) << "libraries print elsewhere";
+  EXPECT_THAT(talkative.err, HasSubstr("onednn_verbose"));
+
   const ProgramRun profile =
       run("profile --quiet --seconds 0.01 --model resnet20 --batch 2 --microbatches 1 --json p");
   EXPECT_EQ(profile.code, 0) << profile.err;

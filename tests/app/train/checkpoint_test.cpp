@@ -118,6 +118,22 @@ TEST_F(Checkpoints, FewStepsGoOnToTheBitsOfMore) {
   EXPECT_EQ(metrics(path("cut")), metrics(path("whole")));
 }
 
+// The last start made no evaluation.
+TEST_F(Checkpoints, TheSummaryKnowsEvaluationsOfEarlierStarts) {
+  const std::string words =
+      std::string(train_small) + "--epochs 2 --evaluate-every 2 --checkpoint seen --steps ";
+  ASSERT_EQ(run(words + "3 --json before").code, 0);
+  ASSERT_EQ(run(words + "3 --json after --resume auto").code, 0);
+  const auto tests_in = [](const std::string& file) {
+    Json all = Json::parse(read_file(path(file))), tests;
+    for (const char* key : {"epochs", "final_test_loss", "final_test_accuracy", "best_step", "best_test_loss",
+                            "best_test_accuracy"})
+      tests[key] = all.at(key);
+    return tests;
+  };
+  EXPECT_EQ(tests_in("after"), tests_in("before"));
+}
+
 TEST_F(Checkpoints, MpiGoOnOnTwoProcesses) {
   fs::remove_all(path(step(6)));
   write_file(path("metrics"), read_file(path("whole")));
@@ -311,7 +327,7 @@ TEST_F(Checkpoints, OptionsThatMakeNoSense) {
     EXPECT_EQ(resume(fmt::format("--checkpoint fresh2 --checkpoint-every={}", every)).code, 2) << every;
   for (const char* time : {"0", "-1", "h", "5x", "1h30", "nan"})
     EXPECT_EQ(resume(fmt::format("--checkpoint fresh2 --max-time={}", time)).code, 2) << time;
-  refused("--checkpoint data/data_batch_1.bin", 3, "can't write to the folder");
+  refused("--checkpoint data/data_batch_1.bin", 3, "can't make the folder");
 }
 
 // Signals to a real process: one at once after its third step, from a shell beside it.

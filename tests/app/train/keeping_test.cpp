@@ -115,6 +115,21 @@ TEST_F(Keeping, ARunWhoseWeightsAreNotKeptIsNoSuccess) {
   EXPECT_THAT(result.err, HasSubstr("training is done, but its weights could not be kept: can't write"));
 }
 
+TEST_F(Keeping, AFullDiskForMetricsEndsNothingElse) {
+  if (!may_mount()) GTEST_SKIP() << "no right to mount a small disk";
+  fs::create_directories(path("full"));
+  const ProgramRun result = run_behind(
+      folder_.str(),
+      "unshare -m sh -c 'mount -t tmpfs -o size=4k none full && head -c 4096 /dev/zero >full/all && exec "
+      "\"$@\"' sh",
+      std::string(train_and_keep) + "--steps 2 --metrics full/m.jsonl --json s.json --checkpoint ck");
+  EXPECT_EQ(result.code, bad_input) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("full/m.jsonl takes no line now, training goes on"));
+  EXPECT_THAT(result.err, HasSubstr("training is done, but its metrics are not complete: full/m.jsonl"));
+  EXPECT_EQ(json("s.json")["steps"], 2);
+  EXPECT_EQ(CheckpointFolder(path("ck")).list().size(), 1u);
+}
+
 // Two hosts, of which each has a disk of its own under the folder's name.
 TEST_F(Keeping, MpiHostsThatDoNotShareTheFolderAreRefused) {
   if (!may_mount()) GTEST_SKIP() << "no right to mount another disk";
@@ -167,6 +182,72 @@ TEST_F(Keeping, NoFileIsLostByASlip) {
   }
 }
 
+// However the two names are spelt, and whoever reads the file.
+TEST_F(Keeping, NoOutputReplacesWhatIsReadOrKept) {
+  const std::string train = std::string(train_and_keep) + "--steps 1 ";
+  for (const char* words : {"data pack --cifar data --out set.h5", "export --model resnet20 --out w.h5",
+                            "export --model resnet20 --out n.antichain", "info --json q.json"})
+    ASSERT_EQ(run(words).code, 0) << words;
+  ASSERT_EQ(run(train + "--checkpoint ck").code, 0);
+  fs::create_symlink("set.h5", path("link.h5"));
+  fs::create_hard_link(path("data/test_batch.bin"), path("hard"));
+  fs::create_directory_symlink("data", path("linked"));
+  write_bytes(folder_.path() / "photos/cat/1.png", {1});
+  const std::string checkpoint = "ck/step-000000000001/", data = "a file of the data set",
+                    evaluate = "evaluate --model resnet20 --weights ";
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {train + "--trace data/data_batch_1.bin", data},
+      {train + "--json linked/data_batch_1.bin", data},
+      {train + "--metrics hard", data},
+      {"data pack --cifar data --out data/test_batch.bin", data},
+      {"data pack --images photos --out photos/cat/1.png", "a file of the images' folder"},
+      {"data batches --dataset hdf5:set.h5 --steps 1 --batch 8 --out ./set.h5", "the file of the data set"},
+      {evaluate + "w.h5 --dataset hdf5:set.h5 --json link.h5", "the file of the data set"},
+      {evaluate + "ck --data-dir data --json " + checkpoint + "manifest.json", "which lies in a checkpoint"},
+      {"compare p.json q.json --json p.json", "p.json, which A reads"},
+      {"check --graph n.antichain --json n.antichain/graph.json", "which --graph reads"},
+      {"info --graph n.antichain/graph.json --json n.antichain/weights.safetensors", "which --graph reads"},
+      {"export --graph n.antichain/graph.json --out n.antichain", "which --graph reads"},
+      {train + "--checkpoint z --results ./z/", "would be written to one folder"},
+      {train + "--checkpoint ck --json ck/lock", "which --checkpoint writes"},
+      {train + "--results z --json z/run.json", "which --results writes"},
+      {train + "--results z --json z/metrics.jsonl", "which --results writes"}};
+  for (const auto& [words, part] : cases) expect_refused(run(words), 2, part, words);
+  for (const char* name : {"data/data_batch_1.bin", "data/test_batch.bin"})
+    EXPECT_EQ(fs::file_size(path(name)), name[5] == 'd' ? 32 * 3073u : 8 * 3073u) << name;
+  EXPECT_EQ(run("evaluate --weights ck --dataset hdf5:set.h5 --json ck/of.json").code, 0) << "beside them";
+}
+
+TEST_F(Keeping, WhatTheProgramDidNotMakeIsNotReplacedByTheBest) {
+  const std::string words = std::string(train_and_keep) + "--steps 1 --keep-best --checkpoint ";
+  write_bytes(folder_.path() / "a/best/notes.txt", {'x'});
+  write_bytes(folder_.path() / "b/best", {'x'});
+  fs::create_directories(path("c"));
+  fs::create_directory_symlink("../a", path("c/best"));
+  for (const std::string name : {"a", "b", "c"})
+    expect_refused(run(words + name), 2, fmt::format("--keep-best would replace {}/best", name),
+                   words + name);
+  EXPECT_EQ(read_file(path("a/best/notes.txt")), "x");
+  EXPECT_EQ(read_file(path("b/best")), "x");
+  EXPECT_TRUE(fs::is_symlink(path("c/best")));
+}
+
+TEST_F(Keeping, ResultsOfARunThatEndedStay) {
+  const std::string words = std::string(train_and_keep) + "--results r ";
+  ASSERT_EQ(run(words + "--steps 1 --json j.json --metrics m.jsonl").code, 0);
+  EXPECT_EQ(read_file(path("r/summary.json")), read_file(path("j.json"))) << "the folder has all of it";
+  EXPECT_EQ(read_file(path("r/metrics.jsonl")), read_file(path("m.jsonl")));
+  fs::remove(path("r/summary.json"));
+  const std::string weights = read_file(path("r/weights.h5"));
+  expect_refused(run(words + "--steps 1 --json j.json"), 2, "holds the results of a run that has ended",
+                 words);
+  const std::string other = std::string(train_and_keep) + "--seed 9 --steps 1 --checkpoint ck ";
+  ASSERT_EQ(run(other).code, 0);
+  expect_refused(run(other + "--resume auto --results r"), 2, "of another run that has ended: --seed was 7",
+                 other);
+  EXPECT_EQ(read_file(path("r/weights.h5")), weights);
+}
+
 TEST_F(Keeping, TheAveragesOfACheckpointAreExportedAndTested) {
   const std::string train = std::string(train_and_keep) + "--local 2 --steps 3 ";
   ASSERT_EQ(run(train + "--ema 0.5 --checkpoint ck --results r").code, 0);
@@ -187,7 +268,7 @@ TEST_F(Keeping, TheAveragesOfACheckpointAreExportedAndTested) {
 
 TEST_F(Keeping, BatchesThatDoNotFitAreRefusedWithTheirSize) {
   const std::string words = "data batches --data-dir data --batch 8 --steps 900000000 --out b.h5";
-  expect_refused(run(words), bad_input, "b.h5 would have 82451.", words);
+  expect_refused(run(words), bad_input, "b.h5 would have 80.52 TiB, but ", words);
   EXPECT_FALSE(fs::exists(path("b.h5")));
 }
 

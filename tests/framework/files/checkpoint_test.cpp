@@ -65,7 +65,9 @@ Manifest write_checkpoint(const CheckpointFolder& folder, int64_t step,
                                  .epoch_loss = 0.1,
                                  .epoch_correct = 3,
                                  .epoch_s = 1.5,
-                                 .loss = 2.25}};
+                                 .loss = 2.25,
+                                 .best = {.step = 1, .loss = 0.5, .accuracy = 0.75, .since = 2},
+                                 .last = {.step = 3, .loss = 0.1, .accuracy = 0.7}}};
   for (int stage = 0; stage < 2; ++stage) manifest.files.push_back(write_stage(folder, step, stage));
   if (spoil) spoil(folder.partial_of(step));
   folder.publish(manifest);
@@ -88,6 +90,7 @@ TEST_F(Checkpoint, ReadsBackAsWritten) {
   const Manifest read = verify_checkpoint(folder_.of_step(7));
   EXPECT_EQ(to_json(read), to_json(written));
   EXPECT_EQ(read.position.epoch_loss, 0.1);  // all bits
+  EXPECT_EQ(read.position.last.loss, 0.1);
   const auto tensors = read_hdf5(read_checkpoint_file(folder_.of_step(7), read.files[1]),
                                  {"momentum/conv1.weight", "bn1.count"}, "stage-1.h5");
   EXPECT_EQ(std::get<0>(tensors[0].values)[1], 7 + 1.0f / 7);
@@ -268,6 +271,111 @@ TEST_F(Checkpoint, CleansWhatTornAttemptsLeft) {
   EXPECT_EQ(folder_.clean(), 2);
   EXPECT_EQ(folder_.list(), std::vector<std::string>{folder_.of_step(6)});
   EXPECT_TRUE(fs::exists(temporary_.path() / ".partial-mine"));
+}
+
+// A name alone makes no checkpoint.
+TEST_F(Checkpoint, LeavesWhatTheProgramDidNotMake) {
+  for (const int64_t step : {3, 4, 5}) write_checkpoint(folder_, step);
+  const auto at = [&](const std::string& name) { return temporary_.path() / name; };
+  const std::vector<std::string> kept = {"step-1/notes.txt",
+                                         "step-000000000001/notes.txt",
+                                         "step-000000000002/manifest.json",  // of something else
+                                         "step-000000000003/notes.txt",      // within a checkpoint
+                                         ".removed-1/notes.txt",
+                                         ".removed-000000000001/notes.txt",
+                                         ".removed-000000000002/stage-0.h5/notes.txt",
+                                         ".partial-000000000008/manifest.json",
+                                         ".partial-000000000009/notes.txt",
+                                         ".partial-best-000000000001/notes.txt",
+                                         ".token-github",
+                                         ".token-0123456789abcdef-1"};  // not empty
+  for (const std::string& name : kept) {
+    fs::create_directories(at(name).parent_path());
+    overwrite(at(name), "precious");
+  }
+  const std::vector<std::string> links = {"step-000000000000", ".partial-000000000007",
+                                          ".removed-000000000007"};
+  fs::create_directory(at("elsewhere"));
+  overwrite(at("elsewhere/manifest.json"), std::string(manifest_beginning));
+  for (const std::string& name : links) fs::create_directory_symlink(at("elsewhere"), at(name));
+  fs::create_directory(at(".removed-000000000008"));
+  overwrite(at(".token-0123456789abcdef-0"), "");
+
+  EXPECT_EQ(folder_.clean(), 4) << "two links, an empty folder and a token";
+  folder_.prune(5, 1);
+  for (const std::string& name : kept) EXPECT_EQ(bytes_of(at(name)), "precious") << name;
+  for (const std::string& name : links) EXPECT_FALSE(fs::exists(fs::symlink_status(at(name)))) << name;
+  EXPECT_TRUE(fs::exists(at("elsewhere/manifest.json")));
+  EXPECT_FALSE(fs::exists(folder_.of_step(4)));
+  EXPECT_TRUE(fs::exists(folder_.of_step(3) + "/stage-0.h5"));
+
+  for (const int64_t step : {1, 2}) {
+    expect_error([&] { write_checkpoint(folder_, step); }, {folder_.of_step(step), "is in the way"});
+    folder_.discard(step);
+  }
+  expect_error([&] { folder_.begin(9); }, {".partial-000000000009", "notes.txt"});
+  fs::create_directory_symlink(at("elsewhere"), at("step-000000000006"));
+  write_checkpoint(folder_, 6);
+  EXPECT_EQ(verify_checkpoint(folder_.of_step(6)).position.step, 6);
+  EXPECT_TRUE(fs::exists(at("elsewhere/manifest.json")));
+}
+
+// A copy or a move under another step's name would send a run back.
+TEST_F(Checkpoint, ANameOfAnotherStepIsRefused) {
+  for (const int64_t step : {2, 4}) write_checkpoint(folder_, step);
+  fs::copy(folder_.of_step(2), folder_.of_step(9));
+  expect_error([&] { verify_checkpoint(folder_.of_step(9)); }, {"contradict each other"});
+  EXPECT_EQ(newest_whole_checkpoint(folder_.path()), folder_.of_step(4));
+  folder_.prune(9, 1);
+  EXPECT_TRUE(fs::exists(folder_.of_step(9))) << "the program did not make it";
+}
+
+// The folder itself may be a link to a larger disk.
+TEST_F(Checkpoint, TheFolderMayBeALink) {
+  fs::create_directory(temporary_.path() / "disk");
+  fs::create_directory_symlink("disk", temporary_.path() / "run");
+  const CheckpointFolder folder(temporary_.str() + "/run");
+  const FolderLock lock(folder.path());
+  for (const int64_t step : {1, 2, 3}) write_checkpoint(folder, step), folder.prune(step, 1);
+  EXPECT_EQ(folder.list(), std::vector<std::string>{folder.of_step(3)});
+  EXPECT_EQ(folder.clean(), 0);
+}
+
+TEST_F(Checkpoint, ALockOfSomethingElseIsKept) {
+  for (const std::string text : {"my notes", "process 1 on x\nmy notes\n"}) {
+    overwrite(temporary_.str() + "/lock", text);
+    expect_error([&] { FolderLock(temporary_.str()); }, {"is no lock of antichain"});
+    EXPECT_EQ(bytes_of(temporary_.str() + "/lock"), text);
+  }
+  overwrite(temporary_.str() + "/lock", "process 1 on x\n");
+  EXPECT_NO_THROW(FolderLock(temporary_.str()));
+  fs::create_hard_link(temporary_.path() / "lock", temporary_.path() / "another name");
+  expect_error([&] { FolderLock(temporary_.str()); }, {"is no lock of antichain"});
+}
+
+// Root may list every folder and use it, so a process of another user tries.
+TEST_F(Checkpoint, FoldersThatCantBeUsedAreRefused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  constexpr uid_t nobody = 65534;
+  fs::create_directory(temporary_.path() / "own");
+  ASSERT_EQ(::chown((temporary_.str() + "/own").c_str(), nobody, nobody), 0);
+  fs::permissions(temporary_.path(), fs::perms::all);
+  fs::permissions(temporary_.path() / "own", fs::perms(0333));
+  ASSERT_EQ(::seteuid(nobody), 0);
+  expect_error([&] { FolderLock(temporary_.str()); }, {"belongs to another user, of number 0"});
+  const CheckpointFolder unlisted(temporary_.str() + "/own");
+  expect_error([&] { unlisted.list(); }, {"can't list the folder", "/own", "Permission denied"});
+  expect_error([&] { unlisted.clean(); }, {"can't list the folder"});
+  fs::permissions(temporary_.path() / "own", fs::perms(0700));
+  write_checkpoint(unlisted, 1), write_checkpoint(unlisted, 2);
+  ASSERT_EQ(::seteuid(0), 0);
+  ASSERT_EQ(::chown(unlisted.of_step(2).c_str(), 0, 0), 0);
+  fs::permissions(unlisted.of_step(2), fs::perms(0700));
+  ASSERT_EQ(::seteuid(nobody), 0);
+  EXPECT_EQ(newest_whole_checkpoint(unlisted.path()), unlisted.of_step(1)) << "the other can't be entered";
+  unlisted.prune(2, 1);
+  ASSERT_EQ(::seteuid(0), 0);
+  EXPECT_TRUE(fs::exists(unlisted.of_step(2)));
 }
 
 TEST_F(Checkpoint, NamesEachDifference) {
