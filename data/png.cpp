@@ -53,6 +53,7 @@ bool read_rows(PngReader& r, uint8_t* pixels) {
   png_set_expand(r.library);  // palettes, fewer than 8 bits, and transparent colours
   png_set_scale_16(r.library);
   png_set_gray_to_rgb(r.library);
+  png_set_gamma_fixed(r.library, PNG_FP_1, PNG_FP_1);  // or transparency would be computed in linear light
   const png_color_16 black{};
   png_set_background(r.library, &black, PNG_BACKGROUND_GAMMA_SCREEN, 0, 1);
   const int passes = png_set_interlace_handling(r.library);

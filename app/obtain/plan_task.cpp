@@ -119,7 +119,7 @@ void check_ranks_of_file(const std::string& text, const std::string& file, int r
   } catch (const Error&) {
     return;
   }
-  check_ranks(*plan, ranks);
+  if (!plan->stages.empty()) check_ranks(*plan, ranks);
 }
 
 int chunks_of(const PlanningOptions& planning, const Policy& policy) {

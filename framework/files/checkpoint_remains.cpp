@@ -34,7 +34,8 @@ class Remains {
   bool has_manifest() const { return std::ranges::find(names_, checkpoint_manifest_name) != names_.end(); }
 
   std::string empty() {
-    std::ranges::stable_partition(names_, [](const auto& name) { return name == checkpoint_manifest_name; });
+    std::stable_partition(names_.begin(), names_.end(),
+                          [](const auto& name) { return name == checkpoint_manifest_name; });
     for (const std::string& name : names_)
       if (::unlinkat(folder_, name.c_str(), 0) != 0 && errno != ENOENT) return std::strerror(errno);
     return "";

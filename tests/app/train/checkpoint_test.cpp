@@ -237,8 +237,11 @@ TEST_F(Checkpoints, AnotherMeanIsOtherData) {
     ArrayWriter writer(path("set.h5"), specs);
     writer.set({"mean", std::vector<double>{mean}});
     writer.set({"std", std::vector<double>{0.25}});
-    for (size_t i = 0; i < specs.size(); ++i)
-      writer.append(i, std::vector<std::byte>(size_t(16 * specs[i].row_bytes())));
+    for (size_t i = 0; i < specs.size(); ++i) {
+      std::vector<std::byte> rows(size_t(16 * specs[i].row_bytes()));
+      rows[sizeof(int64_t)] = std::byte(1);  // the label of the second image
+      writer.append(i, rows);
+    }
     writer.finish();
   };
   const std::string words =
