@@ -145,7 +145,9 @@ def run(command, *arguments, listener=print_line, **options):
     Throws AntichainError with what the program says is wrong; its `code` is the exit code. Where Python is
     interrupted, or the listener throws, the program gets SIGTERM, on which training saves a checkpoint.
     """
-    command = command.split()
+    command = command.split() if isinstance(command, str) else None
+    if not command:
+        raise AntichainError('the command is a text, such as "train" or "data pack"')
     held = None
     if command[0] in WITH_RESULTS and not {"json", "config", "results"}.intersection(options):
         held = tempfile.TemporaryDirectory()

@@ -222,11 +222,13 @@ def written(module, example_inputs, loss, folder, labels, auxiliary, with_record
     except AntichainError:
         refuse(clauses)
         raise
+    if auxiliary and len(whole.outputs) == 1:
+        raise AntichainError("auxiliary is the weight of the loss of each further output, but the model has one")
     outputs = [logits_of(output, loss) for output in whole.outputs[: None if auxiliary else 1]]
     captured = dataclasses.replace(whole, calls=needed(whole.calls, outputs), outputs=outputs)
     name_calls(captured.calls, RESERVED, clauses)
     t, logits, problems = translate(captured, RESERVED, ROWS)
-    refuse(clauses + frozen(module, t.parameters), problems, captured.calls, OPERATORS)
+    refuse(clauses + frozen(copy, t.parameters), problems, captured.calls, OPERATORS)
     for i, value in enumerate(logits):
         if not isinstance(value, Value) or value.rank != 2:
             raise AntichainError(
