@@ -525,6 +525,7 @@ class State(Case):
             ("weight=…", nn.CrossEntropyLoss(weight=torch.ones(4))),
             ("reduction='sum'", nn.CrossEntropyLoss(reduction="sum")),
             ("label_smoothing", nn.CrossEntropyLoss(label_smoothing=1.0)),
+            ("label_smoothing", nn.CrossEntropyLoss(label_smoothing="0.1")),
             ("the loss Focal()", focal),
             ("its forward or the loss", doubled),
             ("the loss MSELoss()", nn.MSELoss()),

@@ -154,8 +154,10 @@ class Objects(unittest.TestCase):
             stand_in = pathlib.Path(folder) / "antichain"
             stand_in.write_text(
                 "#!/bin/sh\necho one\nwhile [ ! -e heard ]; do sleep 0.05; done\n"
-                "echo 'antichain: warning: two' >&2\ncase $2 in --json=*) echo '{\"x\": 3}' > ${2#--json=};; esac\n"
-                "[ \"$2\" != bad ] || { echo 'antichain: a note' >&2; echo 'antichain: it is wrong' >&2; exit 85; }\n"
+                "echo 'antichain: warning: two' >&2\n"
+                "case $2 in --json=*) echo '{\"x\": 3}' > ${2#--json=};; esac\n"
+                "[ \"$2\" != bad ] || { echo 'antichain: a note' >&2\n"
+                "echo 'antichain: it is wrong' >&2; exit 85; }\n"
             )
             stand_in.chmod(0o755)
             heard = []

@@ -82,7 +82,8 @@ class Profile(JsonFile):
     def __repr__(self):
         return (
             f"Profile of {self.data['model']}: {len(self.names)} nodes, "
-            f"micro-batches of {self.data['microbatch']}, forward {self.forward_s.sum() * 1e3:.2f} ms, backward {self.backward_s.sum() * 1e3:.2f} ms"
+            f"micro-batches of {self.data['microbatch']}, forward {self.forward_s.sum() * 1e3:.2f} ms, "
+            f"backward {self.backward_s.sum() * 1e3:.2f} ms"
         )
 
     def _repr_html_(self):

@@ -50,11 +50,12 @@ def label_smoothing_of(loss):
                 f"a CrossEntropyLoss with {option}={shown} is not supported: it has no weights for classes, "
                 "ignores no label and takes the mean of a batch"
             )
-    if not 0 <= loss.label_smoothing < 1:
-        raise AntichainError(f"label_smoothing is from 0 to below 1, not {loss.label_smoothing}")
+    smoothing = loss.label_smoothing
+    if isinstance(smoothing, str) or not 0 <= smoothing < 1:
+        raise AntichainError(f"label_smoothing is from 0 to below 1, not {smoothing!r}")
     if any(getattr(loss, kind, None) for kind in ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks")):
         raise AntichainError("the loss has hooks, which are not supported (remove them)")
-    return float(loss.label_smoothing)
+    return float(smoothing)
 
 
 def loss_function(loss):
@@ -223,7 +224,9 @@ def written(module, example_inputs, loss, folder, labels, auxiliary, with_record
         refuse(clauses)
         raise
     if auxiliary and len(whole.outputs) == 1:
-        raise AntichainError("auxiliary is the weight of the loss of each further output, but the model has one")
+        raise AntichainError(
+            "auxiliary is the weight of the loss of each further output, but the model has one output"
+        )
     outputs = [logits_of(output, loss) for output in whole.outputs[: None if auxiliary else 1]]
     captured = dataclasses.replace(whole, calls=needed(whole.calls, outputs), outputs=outputs)
     name_calls(captured.calls, RESERVED, clauses)

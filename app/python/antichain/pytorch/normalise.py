@@ -143,8 +143,8 @@ def normalise(graph, tensors, made_by):
 
 
 def flat(output):
-    """Returns the tensors of what the model returns. The model's own output comes first; numbers and texts are
-    left out."""
+    """Returns the tensors of what the model returns. The model's own output comes first; numbers and
+    texts are left out."""
     if isinstance(output, dict):
         return [tensor for value in output.values() for tensor in flat(value)]
     if isinstance(output, (tuple, list)):

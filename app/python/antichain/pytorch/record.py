@@ -67,8 +67,8 @@ class Training:
     labels: torch.Tensor
 
     def run(self, forward, loss_of, state, steps, dtype, scale=1):
-        """Trains tensors for some steps. `forward` returns the outputs for images, and `loss_of` the loss of an
-        output and labels, as one of `losses` has it."""
+        """Trains tensors for some steps. `forward` returns the outputs for images, and `loss_of` the loss of
+        an output and labels, as one of `losses` has it."""
         images = (self.images.double() * scale).to(dtype)
         labels = self.labels.to(dtype) if self.labels.is_floating_point() else self.labels
         trained = {name: state[name] for name in state if isinstance(state[name], torch.nn.Parameter)}
@@ -158,8 +158,9 @@ class Training:
             if math.isinf(difference) or not difference <= ROUNDINGS * difference_to(again):
                 raise AntichainError(
                     f"training the model changes {what} otherwise than training what was read of the model: "
-                    "its forward or the loss may change tensors by itself, use hooks or inference_mode, run batch "
-                    "norm again in an activation checkpoint, compute in fewer bits, or have gradients of its own"
+                    "its forward or the loss may change tensors by itself, use hooks or inference_mode, run "
+                    "batch norm again in an activation checkpoint, compute in fewer bits, or have gradients of "
+                    "its own"
                 )
 
         for name, gradient in own.gradients.items():
