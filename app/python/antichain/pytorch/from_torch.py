@@ -256,9 +256,10 @@ def written(module, example_inputs, loss, folder, labels, auxiliary, with_record
         folder = pathlib.Path(folder if folder is not None else f"{name}.antichain")
         folder.mkdir(parents=True, exist_ok=True)
         text = graph_json(name, captured.made_by, t, images, labels, losses, logits, notes)
+        for name in ("graph.json", "weights.safetensors", "check.safetensors"):
+            (folder / name).unlink(missing_ok=True)  # a symbolic link is not followed
         (folder / "graph.json").write_text(text)
         safetensors.write(folder / "weights.safetensors", arrays)
-        (folder / "check.safetensors").unlink(missing_ok=True)
         if with_record:
             safetensors.write(folder / "check.safetensors", numbers)
     except (OSError, TypeError, ValueError) as problem:

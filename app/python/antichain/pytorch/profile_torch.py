@@ -180,8 +180,9 @@ def example_call(example_inputs):
     tensors = tensors_in((args, keywords))
     if not tensors or not tensors[0].dim() or not len(tensors[0]) or any(t.is_complex() for t in tensors):
         raise AntichainError(
-            "example_inputs is a tensor, a tuple of what the module takes, or a dictionary of that by keywords; "
-            "its first tensor begins with the axis of the samples, one at least, and none is complex; but it has "
+            "example_inputs is a tensor, a tuple of what the module takes, or a dictionary of that by "
+            "keywords; its first tensor begins with the axis of the samples, one at least, and none is complex; "
+            "but it has "
             f"{[(tuple(t.shape), t.dtype) for t in tensors] or type(example_inputs).__name__}"
         )
 
@@ -347,8 +348,8 @@ def measure_module(module, example_inputs, file, seconds, device, loss, link_byt
             result = value
     if not isinstance(result, torch.Tensor) or output.name not in meter.learns:
         raise AntichainError(
-            "the model's output has no gradient: it is no tensor of floating-point numbers, or nothing before "
-            "it is trained"
+            "the model's output has no gradient: it is no tensor of floating-point numbers, or nothing "
+            "before it is trained"
         )
     result = result.detach().requires_grad_()
     if loss is None:

@@ -154,13 +154,17 @@ class Training:
             difference = difference_to(read)
             if difference <= SAME[dtype] * length:
                 return
-            again = again or self.own(steps, dtype, self.rounding(1, torch.finfo(dtype).eps))
-            if math.isinf(difference) or not difference <= ROUNDINGS * difference_to(again):
+            again = again or (
+                self.own(steps, dtype, self.rounding(1, torch.finfo(dtype).eps)),
+                self.own(steps, dtype),
+            )
+            rounded, repeated = map(difference_to, again)
+            if not difference <= ROUNDINGS * rounded or not repeated <= SAME[dtype] * length:
                 raise AntichainError(
                     f"training the model changes {what} otherwise than training what was read of the model: "
-                    "its forward or the loss may change tensors by itself, use hooks or inference_mode, run "
-                    "batch norm again in an activation checkpoint, compute in fewer bits, or have gradients of "
-                    "its own"
+                    "its forward or the loss may change tensors by itself, draw random numbers, use hooks or "
+                    "inference_mode, run batch norm again in an activation checkpoint, compute in fewer bits, "
+                    "or have gradients of its own"
                 )
 
         for name, gradient in own.gradients.items():
