@@ -481,6 +481,10 @@ class State(Case):
             and setattr(m[6], "weight", nn.Parameter(m[0].weight.data[4:])),
             "5.bias is expanded": lambda m: setattr(m[5], "bias", nn.Parameter(torch.ones(1).expand(4))),
             "the parameter 0.bias has": lambda m: Freezing(*m),
+            "the network's 0.weight is not in": lambda m: m._register_state_dict_hook(
+                lambda m, state, *_: state.update({"0.weight": state["0.weight"] / 2})
+            )
+            and None,
             "dropout of 1.0 at node 3": lambda m: setattr(m[3], "p", 1.0),
             "0.bias has numbers that are not finite": lambda m: setattr(m[0].bias, "data", m[0].bias / 0),
             "can't be copied to the CPU": lambda m: m.to("meta") and None,

@@ -118,5 +118,5 @@ def check(module, captured, examples):
             raise AntichainError(
                 f"what was recorded of the model gives other numbers than the model itself, by up to "
                 f"{(again[id(output)] - tensor).abs().max():.2g}; it may change a tensor in place through a "
-                "view or draw random numbers otherwise than by dropout"
+                "view, draw random numbers otherwise than by dropout, or have a hook of the whole model"
             )

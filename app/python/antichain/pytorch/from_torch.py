@@ -155,13 +155,14 @@ def stored_state(module, t):
         parts = name.split("/")
         if not name.isprintable() or (len(parts) > 1 and not set(parts).isdisjoint(("", ".", ".."))):
             raise AntichainError(f"the name {name!r} can't stand in a file of weights; rename the module")
-    for name in t.state:
-        if name not in state:
-            raise AntichainError(
-                f"the network's {name} is not in the module's state_dict, so what is trained could not be "
-                "taken back (is it a buffer with persistent=False?)"
-            )
     arrays = {name: stored_numbers(name, state[name]) for name in state}
+    own = dict([*module.named_parameters(), *module.named_buffers()])
+    for name in t.state:
+        if name not in state or not torch.equal(state[name].to(own[name]), own[name]):
+            raise AntichainError(
+                f"the network's {name} is not in the module's state_dict, or has other numbers there, so "
+                "what is trained could not be taken back (is it a buffer with persistent=False?)"
+            )
     notes = [{"name": name, "is": own} for name, own in t.state.items() if own != name]
     notes += [
         {"name": name, "shape": list(a.shape), "dtype": str(a.dtype)}

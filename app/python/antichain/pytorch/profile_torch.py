@@ -181,8 +181,8 @@ def example_call(example_inputs):
     if not tensors or not tensors[0].dim() or not len(tensors[0]) or any(t.is_complex() for t in tensors):
         raise AntichainError(
             "example_inputs is a tensor, a tuple of what the module takes, or a dictionary of that by "
-            "keywords; its first tensor begins with the axis of the samples, one at least, and none is complex; "
-            "but it has "
+            "keywords; its first tensor begins with the axis of the samples, one at least, and none is "
+            "complex; but it has "
             f"{[(tuple(t.shape), t.dtype) for t in tensors] or type(example_inputs).__name__}"
         )
 

@@ -163,8 +163,8 @@ class Training:
                 raise AntichainError(
                     f"training the model changes {what} otherwise than training what was read of the model: "
                     "its forward or the loss may change tensors by itself, draw random numbers, use hooks or "
-                    "inference_mode, run batch norm again in an activation checkpoint, compute in fewer bits, "
-                    "or have gradients of its own"
+                    "inference_mode, run batch norm again in an activation checkpoint, compute in fewer "
+                    "bits, or have gradients of its own"
                 )
 
         for name, gradient in own.gradients.items():
