@@ -4,6 +4,7 @@ import functools
 import json
 import os
 import pathlib
+import random
 import subprocess
 import sys
 import tempfile
@@ -118,6 +119,14 @@ class Numbers(Case):
                     )
             sgd.step()
 
+    def test_the_output_is_the_first_tensor_of_what_is_returned(self):
+        class Several(modules.Gated):
+            def forward(self, x):
+                return "logits", len(x), super().forward(x).double(), None
+
+        self.write(seeded(Several), 3, 3, 16, 16)
+        graph_run.GraphRun(self.folder).compare()
+
     def test_losses(self):
         for options in (
             {"loss": "nll_loss"},
@@ -141,8 +150,11 @@ class Translation(Case):
 
     def test_the_same_model_gives_the_same_bytes(self):
         files = []
+        self.folder.mkdir()
+        (self.folder / "graph.json").symlink_to(HERE)  # is replaced and not followed
         for _ in range(2):
             self.write(seeded(modules.Gated), 2, 3, 16, 16)
+            self.assertFalse((self.folder / "graph.json").is_symlink())
             files.append([(self.folder / f"{f}").read_bytes() for f in ("graph.json", "weights.safetensors")])
         self.assertEqual(*files)
 
@@ -392,6 +404,12 @@ def of_modules(change):
     return make
 
 
+class Freezing(nn.Sequential):
+    def train(self, mode=True):  # returns nothing, as users forget
+        super().train(mode)
+        self[0].bias.requires_grad_(not mode)
+
+
 class Reversed(torch.autograd.Function):
     forward = staticmethod(lambda ctx, x: x.view_as(x))
     backward = staticmethod(lambda ctx, gradient: -gradient)
@@ -411,6 +429,15 @@ def by_autocast(self, x):
 def counting(self, x):
     self.norm.num_batches_tracked += 1
     return self.norm(x)
+
+
+def another_buffer(self, x):
+    self.norm.running_mean = self.norm.running_mean + 1.0
+    return x
+
+
+def other_each_time(self, x):
+    return F.relu(x) if self.draws.random() < 0.5 else x
 
 
 def other_in_step_three(self, x):
@@ -450,6 +477,14 @@ class State(Case):
             "0.weight is computed": lambda m: norm_utils.parametrizations.spectral_norm(m[0]) and None,
             "0.weight = 6.weight are one tensor": lambda m: m.append(nn.Conv2d(3, 8, 3))
             and setattr(m[6], "weight", m[0].weight),
+            "0.weight = 6.weight are": lambda m: m.append(nn.Conv2d(3, 8, 3))
+            and setattr(m[6], "weight", nn.Parameter(m[0].weight.data[4:])),
+            "5.bias is expanded": lambda m: setattr(m[5], "bias", nn.Parameter(torch.ones(1).expand(4))),
+            "the parameter 0.bias has": lambda m: Freezing(*m),
+            "the network's 0.weight is not in": lambda m: m._register_state_dict_hook(
+                lambda m, state, *_: state.update({"0.weight": state["0.weight"] / 2})
+            )
+            and None,
             "dropout of 1.0 at node 3": lambda m: setattr(m[3], "p", 1.0),
             "0.bias has numbers that are not finite": lambda m: setattr(m[0].bias, "data", m[0].bias / 0),
             "can't be copied to the CPU": lambda m: m.to("meta") and None,
@@ -471,6 +506,8 @@ class State(Case):
             ("float32", lambda self, x: self.c(x).half().float(), conv),
             ("the autograd Function Reversed", lambda self, x: Reversed.apply(x), {}),
             ("the buffer norm.num_batches_tracked", counting, norm),
+            ("norm.running_mean", another_buffer, norm),
+            ("", other_each_time, {"draws": random}),
             ("training the model changes", other_in_step_three, {"steps": -1}),
         ):
             with self.subTest(said):
@@ -494,12 +531,16 @@ class State(Case):
 
     def test_losses(self):
         focal = type("Focal", (nn.CrossEntropyLoss,), {})()
+        doubled = nn.CrossEntropyLoss()
+        doubled.forward = lambda output, labels: 2 * F.cross_entropy(output, labels)
         for said, loss in (
             ("ignore_index=0", nn.CrossEntropyLoss(ignore_index=0)),
             ("weight=…", nn.CrossEntropyLoss(weight=torch.ones(4))),
             ("reduction='sum'", nn.CrossEntropyLoss(reduction="sum")),
             ("label_smoothing", nn.CrossEntropyLoss(label_smoothing=1.0)),
+            ("label_smoothing", nn.CrossEntropyLoss(label_smoothing="0.1")),
             ("the loss Focal()", focal),
+            ("its forward or the loss", doubled),
             ("the loss MSELoss()", nn.MSELoss()),
             ("the loss None", None),
         ):
@@ -512,6 +553,7 @@ class State(Case):
                 ("labels are numbers", {"labels": ["a", "b"]}),
                 ("labels have shares", {"labels": torch.full((2, 4), float("nan"))}),
                 ("auxiliary is", {"auxiliary": "x"}),
+                ("but the model has one", {"auxiliary": 0.3}),
                 ("can't be written", {"folder": "a\0b"}),
                 ("can't be written", {"folder": file.name}),
                 ("has no numbers", {"shape": (0, 3, 8, 8)}),

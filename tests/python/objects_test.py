@@ -85,10 +85,25 @@ class Objects(unittest.TestCase):
             ("can't read nowhere.json", lambda: antichain.plan("nowhere.json", stages=2)),
             ("can't read nowhere.json", lambda: antichain.Plan.read("nowhere.json")),
             ("stage", lambda: antichain.plan(self.profile, stages=1000)),
+            ("a profile is missing", lambda: antichain.plan(None, stages=2)),
+            ("a profile is missing", lambda: antichain.Plan({}).text_for("torch")),
+            ("is no plan: it has no stages", lambda: antichain.Plan.read(FILE)),
+            ("can't read None", lambda: antichain.Plan.read(None)),
+            ("the command is a text", lambda: antichain.run("")),
         ):
             with self.subTest(said), self.assertRaises(antichain.AntichainError) as caught:
                 function()
             self.assertIn(said, str(caught.exception))
+
+    def test_files_that_are_asked_for_are_written(self):
+        with tempfile.TemporaryDirectory() as folder:
+            json_file, html_file, out = (pathlib.Path(folder) / name for name in ("json", "html", "out"))
+            plan = antichain.plan(self.profile, stages=2, runtime="torch", json=json_file, out=out)
+            self.assertEqual(antichain.Plan.read(json_file).data, plan.data)
+            self.assertEqual(out.read_text(), plan.text_for("torch"))
+            simulation = antichain.simulate(self.profile, plan, json=json_file, html=html_file)
+            self.assertEqual(antichain.Simulation.read(json_file).data, simulation.data)
+            self.assertEqual(html_file.read_text(), simulation.page)
 
     def test_a_module_of_a_shipped_profile_is_split_once(self):
         for model in ("resnet18", "squeezenet1_0"):
@@ -139,8 +154,10 @@ class Objects(unittest.TestCase):
             stand_in = pathlib.Path(folder) / "antichain"
             stand_in.write_text(
                 "#!/bin/sh\necho one\nwhile [ ! -e heard ]; do sleep 0.05; done\n"
-                "echo 'antichain: warning: two' >&2\ncase $2 in --json=*) echo '{\"x\": 3}' > ${2#--json=};; esac\n"
-                "[ \"$2\" != bad ] || { echo 'antichain: a note' >&2; echo 'antichain: it is wrong' >&2; exit 85; }\n"
+                "echo 'antichain: warning: two' >&2\n"
+                "case $2 in --json=*) echo '{\"x\": 3}' > ${2#--json=};; esac\n"
+                "[ \"$2\" != bad ] || { echo 'antichain: a note' >&2\n"
+                "echo 'antichain: it is wrong' >&2; exit 85; }\n"
             )
             stand_in.chmod(0o755)
             heard = []

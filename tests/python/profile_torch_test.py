@@ -140,6 +140,11 @@ class ProfileTorch(unittest.TestCase):
             ("no gradient", {"module": Whole()}),
             ("torch.nn.Module, not function", {"module": lambda x: x}),
             ("device 'abacus'", {"device": "abacus"}),
+            ("not on 'meta'", {"device": "meta"}),
+            ("seconds is", {"seconds": float("nan")}),
+            ("link_bytes_per_s is", {"link_bytes_per_s": "25GB"}),
+            ("no gradient", {"module": nn.Linear(3, 2).requires_grad_(False)}),
+            ("no gradient", {"loss": lambda output: 1.0}),
             ("the loss can't be computed", {"loss": lambda output: output.reshape(5)}),
             ("can't write", {"file": "/nowhere/profile.json"}),
         ):

@@ -64,8 +64,8 @@ def profile_torch(
 
     module            a torch.nn.Module; its first output counts. It is taken in training mode, and stays as
                       it is
-    example_inputs    one micro-batch of inputs: a tensor, N x …; or what the module takes, in a tuple or, by
-                      keywords, in a dictionary. Tensors have floating-point or whole numbers
+    example_inputs    one micro-batch of inputs: a tensor, N x …; or what the module takes, in a tuple or,
+                      by keywords, in a dictionary. Tensors have floating-point or whole numbers
     seconds           how long to measure; but each node runs once at least. On a terminal, standard error
                       says how far the measuring is
     device            where PyTorch computes: "cpu", on as many threads as torch.get_num_threads()

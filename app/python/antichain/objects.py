@@ -20,20 +20,25 @@ from antichain.error import AntichainError
 class JsonFile:
     """A JSON file of the program, by its content."""
 
+    part = None  # a field that only such files have
+
     def __init__(self, data):
         self.data = data
 
     @classmethod
     def read(cls, file):
         try:
-            return cls(json.loads(pathlib.Path(file).read_text()))
-        except (OSError, ValueError) as problem:
+            data = json.loads(pathlib.Path(file).read_text())
+        except (OSError, TypeError, ValueError) as problem:
             raise AntichainError(f"can't read {file}: {problem}") from problem
+        if not isinstance(data, dict) or cls.part not in data:
+            raise AntichainError(f"{file} is no {cls.__name__.lower()}: it has no {cls.part}")
+        return cls(data)
 
     def write(self, file):
         try:
             pathlib.Path(file).write_text(self.text())
-        except OSError as problem:
+        except (OSError, TypeError, ValueError) as problem:
             raise AntichainError(f"can't write {file}: {problem}") from problem
 
     def text(self):
@@ -49,6 +54,8 @@ def table(heads, rows):
 
 class Profile(JsonFile):
     """The costs of every node of a network: a profile.json."""
+
+    part = "nodes"
 
     def text(self):
         """Returns the file with one line a node, so that two can be compared."""
@@ -75,7 +82,8 @@ class Profile(JsonFile):
     def __repr__(self):
         return (
             f"Profile of {self.data['model']}: {len(self.names)} nodes, "
-            f"micro-batches of {self.data['microbatch']}, forward {self.forward_s.sum() * 1e3:.2f} ms, backward {self.backward_s.sum() * 1e3:.2f} ms"
+            f"micro-batches of {self.data['microbatch']}, forward {self.forward_s.sum() * 1e3:.2f} ms, "
+            f"backward {self.backward_s.sum() * 1e3:.2f} ms"
         )
 
     def _repr_html_(self):
@@ -99,6 +107,8 @@ class Profile(JsonFile):
 
 class Plan(JsonFile):
     """A network cut into stages: a plan.json. `profile` is what it was made for."""
+
+    part = "stages"
 
     def __init__(self, data, profile=None):
         super().__init__(data)
@@ -175,6 +185,8 @@ class Plan(JsonFile):
 class Simulation(JsonFile):
     """A training step as it is predicted. Times of ranks are arrays."""
 
+    part = "step_s"
+
     def __init__(self, data, page=""):
         super().__init__(data)
         self.page = page  # the timeline, for a browser
@@ -209,6 +221,8 @@ class _files:
         self.of = {"profile": profile, "plan": plan}
 
     def __enter__(self):
+        if self.of["profile"] is None:
+            raise AntichainError("a profile is missing: give a Profile or its file, and Plan(data, profile)")
         self.held = tempfile.TemporaryDirectory()
         self.folder = pathlib.Path(self.held.name)
         for name, given in self.of.items():
@@ -222,32 +236,32 @@ class _files:
         self.held.cleanup()
 
 
+def _given(options):
+    return {name: value for name, value in options.items() if value is not None}
+
+
 def plan(profile, runtime=None, **options):
     """Cuts a network into stages by `antichain plan`. `profile` is a Profile, or a file; options are those of
     the command: plan(profile, stages=4, schedule="zb-h1", memory_bytes="16GiB"). With a `runtime`, a name
     that Plan.text_for takes, it cuts only where that runtime can."""
     with _files(profile) as files:
-        out = files.folder / "made.json"
+        usual = {"json": files.folder / "made.json", "listener": program.print_warning}
         if runtime is not None:
-            options |= {"for_": runtime, "out": files.folder / "text"}
-        program.run("plan", profile=files.profile, json=out, listener=program.print_warning, **options)
-        return Plan(
-            json.loads(out.read_text()), profile if isinstance(profile, Profile) else Profile.read(profile)
-        )
+            usual |= {"for_": runtime, "out": files.folder / "text"}
+        options = usual | _given(options)
+        made = program.run("plan", profile=files.profile, **options).results
+        return Plan(made, profile if isinstance(profile, Profile) else Profile.read(profile))
 
 
 def simulate(profile, plan=None, **options):
     """Predicts a training step by `antichain simulate`, of a Plan (or a file), or of the plan that the
     command makes itself: simulate(profile, plan, schedule="1f1b", microbatches=16)."""
     with _files(profile, plan) as files:
-        out, page = files.folder / "made.json", files.folder / "made.html"
-        program.run(
-            "simulate",
-            profile=files.profile,
-            plan=files.plan,
-            json=out,
-            html=page,
-            listener=program.print_warning,
-            **options,
-        )
-        return Simulation(json.loads(out.read_text()), page.read_text())
+        usual = {
+            "json": files.folder / "made.json",
+            "html": files.folder / "made.html",
+            "listener": program.print_warning,
+        }
+        options = usual | _given(options)
+        made = program.run("simulate", profile=files.profile, plan=files.plan, **options).results
+        return Simulation(made, pathlib.Path(options["html"]).read_text())

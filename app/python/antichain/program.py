@@ -69,7 +69,8 @@ def _words(name, value):
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return repr(value)
     raise AntichainError(
-        f"the option {name} takes a number, a text, a path, True, False, or a list, not {type(value).__name__}"
+        f"the option {name} takes a number, a text, a path, True, False, or a list, not "
+        f"{type(value).__name__}"
     )
 
 
@@ -79,8 +80,8 @@ def _opposite(command, flag):
     said = subprocess.run([find(), *command, "--help"], capture_output=True, text=True).stdout
     if not re.search(rf"--{re.escape(opposite)}(?![\w-])", said):
         raise AntichainError(
-            f"{flag.replace('-', '_')}=False has no meaning, because antichain {' '.join(command)} has no option "
-            f"--{opposite}; leave it out, or give None"
+            f"{flag.replace('-', '_')}=False has no meaning, because antichain {' '.join(command)} has no "
+            f"option --{opposite}; leave it out, or give None"
         )
     return opposite
 
@@ -145,7 +146,9 @@ def run(command, *arguments, listener=print_line, **options):
     Throws AntichainError with what the program says is wrong; its `code` is the exit code. Where Python is
     interrupted, or the listener throws, the program gets SIGTERM, on which training saves a checkpoint.
     """
-    command = command.split()
+    command = command.split() if isinstance(command, str) else None
+    if not command:
+        raise AntichainError('the command is a text, such as "train" or "data pack"')
     held = None
     if command[0] in WITH_RESULTS and not {"json", "config", "results"}.intersection(options):
         held = tempfile.TemporaryDirectory()

@@ -64,7 +64,8 @@ def users_line(problem):
 def in_training(module):
     """Returns a copy of a module on the CPU, in float32 and in training mode."""
     try:
-        module = copy.deepcopy(module).cpu().float().train()
+        module = copy.deepcopy(module).cpu().float()
+        module.train()
     except Exception as problem:
         raise AntichainError(f"the module can't be copied to the CPU: {said(problem)}") from problem
     for m in module.modules():
@@ -112,10 +113,10 @@ def check(module, captured, examples):
             ) from problem
     for output, tensor in zip(captured.outputs, expected):
         if isinstance(output, Call) and not torch.allclose(
-            again[id(output)], tensor, TOLERANCE, TOLERANCE, equal_nan=True
+            again[id(output)], tensor.to(again[id(output)]), TOLERANCE, TOLERANCE, equal_nan=True
         ):
             raise AntichainError(
                 f"what was recorded of the model gives other numbers than the model itself, by up to "
                 f"{(again[id(output)] - tensor).abs().max():.2g}; it may change a tensor in place through a "
-                "view or draw random numbers otherwise than by dropout"
+                "view, draw random numbers otherwise than by dropout, or have a hook of the whole model"
             )

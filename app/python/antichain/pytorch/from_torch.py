@@ -50,11 +50,12 @@ def label_smoothing_of(loss):
                 f"a CrossEntropyLoss with {option}={shown} is not supported: it has no weights for classes, "
                 "ignores no label and takes the mean of a batch"
             )
-    if not 0 <= loss.label_smoothing < 1:
-        raise AntichainError(f"label_smoothing is from 0 to below 1, not {loss.label_smoothing}")
+    smoothing = loss.label_smoothing
+    if isinstance(smoothing, str) or not 0 <= smoothing < 1:
+        raise AntichainError(f"label_smoothing is from 0 to below 1, not {smoothing!r}")
     if any(getattr(loss, kind, None) for kind in ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks")):
         raise AntichainError("the loss has hooks, which are not supported (remove them)")
-    return float(loss.label_smoothing)
+    return float(smoothing)
 
 
 def loss_function(loss):
@@ -154,13 +155,14 @@ def stored_state(module, t):
         parts = name.split("/")
         if not name.isprintable() or (len(parts) > 1 and not set(parts).isdisjoint(("", ".", ".."))):
             raise AntichainError(f"the name {name!r} can't stand in a file of weights; rename the module")
-    for name in t.state:
-        if name not in state:
-            raise AntichainError(
-                f"the network's {name} is not in the module's state_dict, so what is trained could not be "
-                "taken back (is it a buffer with persistent=False?)"
-            )
     arrays = {name: stored_numbers(name, state[name]) for name in state}
+    own = dict([*module.named_parameters(), *module.named_buffers()])
+    for name in t.state:
+        if name not in state or not torch.equal(state[name].to(own[name]), own[name]):
+            raise AntichainError(
+                f"the network's {name} is not in the module's state_dict, or has other numbers there, so "
+                "what is trained could not be taken back (is it a buffer with persistent=False?)"
+            )
     notes = [{"name": name, "is": own} for name, own in t.state.items() if own != name]
     notes += [
         {"name": name, "shape": list(a.shape), "dtype": str(a.dtype)}
@@ -222,11 +224,15 @@ def written(module, example_inputs, loss, folder, labels, auxiliary, with_record
     except AntichainError:
         refuse(clauses)
         raise
+    if auxiliary and len(whole.outputs) == 1:
+        raise AntichainError(
+            "auxiliary is the weight of the loss of each further output, but the model has one output"
+        )
     outputs = [logits_of(output, loss) for output in whole.outputs[: None if auxiliary else 1]]
     captured = dataclasses.replace(whole, calls=needed(whole.calls, outputs), outputs=outputs)
     name_calls(captured.calls, RESERVED, clauses)
     t, logits, problems = translate(captured, RESERVED, ROWS)
-    refuse(clauses + frozen(module, t.parameters), problems, captured.calls, OPERATORS)
+    refuse(clauses + frozen(copy, t.parameters), problems, captured.calls, OPERATORS)
     for i, value in enumerate(logits):
         if not isinstance(value, Value) or value.rank != 2:
             raise AntichainError(
@@ -251,9 +257,10 @@ def written(module, example_inputs, loss, folder, labels, auxiliary, with_record
         folder = pathlib.Path(folder if folder is not None else f"{name}.antichain")
         folder.mkdir(parents=True, exist_ok=True)
         text = graph_json(name, captured.made_by, t, images, labels, losses, logits, notes)
+        for name in ("graph.json", "weights.safetensors", "check.safetensors"):
+            (folder / name).unlink(missing_ok=True)  # a symbolic link is not followed
         (folder / "graph.json").write_text(text)
         safetensors.write(folder / "weights.safetensors", arrays)
-        (folder / "check.safetensors").unlink(missing_ok=True)
         if with_record:
             safetensors.write(folder / "check.safetensors", numbers)
     except (OSError, TypeError, ValueError) as problem:

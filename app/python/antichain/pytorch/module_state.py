@@ -1,8 +1,6 @@
 """What a module holds beside its numbers that changes how PyTorch trains it. Nothing of it is in graph.json,
 so it is refused here, each by the name of the module or parameter."""
 
-import collections
-
 import torch
 
 from antichain.error import AntichainError
@@ -51,12 +49,19 @@ def _computed_weights(module):
 
 
 def _of_one_memory(tensors):
-    """Returns lists of the names of tensors that lie at one place."""
-    names = collections.defaultdict(list)
+    """Returns lists of the names of tensors whose places in memory overlap."""
+    places = []
     for name, t in tensors.items():
         if isinstance(t, torch.Tensor) and t.layout is torch.strided and t.numel() and t.data_ptr():
-            names[t.data_ptr()].append(name)
-    return [group for group in names.values() if len(group) > 1]
+            span = 1 + sum((n - 1) * stride for n, stride in zip(t.shape, t.stride()))
+            places.append((t.data_ptr(), t.data_ptr() + span * t.element_size(), name))
+    groups, end = [], 0
+    for begin, last, name in sorted(places, key=lambda place: place[0]):
+        if begin >= end:
+            groups.append([])
+        groups[-1].append(name)
+        end = max(end, last)
+    return [group for group in groups if len(group) > 1]
 
 
 def what_is_not_done(module):
@@ -117,6 +122,10 @@ def what_is_not_done(module):
     )
     if clauses:
         return clauses
+    refuse(
+        (n for n, p in parameters.items() if any(k > 1 and s == 0 for k, s in zip(p.shape, p.stride()))),
+        "{} is expanded, so that several of its numbers are one in memory (clone it)",
+    )
     shared = _of_one_memory(module.state_dict(keep_vars=True))
     refuse(
         (" = ".join(names) for names in shared if any(n in parameters for n in names)),

@@ -12,7 +12,7 @@ import operator
 import torch
 
 from antichain.error import AntichainError
-from antichain.pytorch.calls import Call, Captured, map_leaves
+from antichain.pytorch.calls import Call, Captured, Tensor, map_leaves
 
 OPERATORS = {
     "iadd": operator.add,
@@ -143,9 +143,10 @@ def normalise(graph, tensors, made_by):
 
 
 def flat(output):
-    """Returns the tensors of what the model returns. The model's own output comes first."""
+    """Returns the tensors of what the model returns. The model's own output comes first; numbers and
+    texts are left out."""
     if isinstance(output, dict):
         return [tensor for value in output.values() for tensor in flat(value)]
     if isinstance(output, (tuple, list)):
         return [tensor for value in output for tensor in flat(value)]
-    return [] if output is None else [output]
+    return [output] if isinstance(output, (torch.Tensor, Call, Tensor)) else []

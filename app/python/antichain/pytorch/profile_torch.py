@@ -180,8 +180,9 @@ def example_call(example_inputs):
     tensors = tensors_in((args, keywords))
     if not tensors or not tensors[0].dim() or not len(tensors[0]) or any(t.is_complex() for t in tensors):
         raise AntichainError(
-            "example_inputs is a tensor, a tuple of what the module takes, or a dictionary of that by keywords; its "
-            "first tensor begins with the axis of the samples, one at least, and none is complex; but it has "
+            "example_inputs is a tensor, a tuple of what the module takes, or a dictionary of that by "
+            "keywords; its first tensor begins with the axis of the samples, one at least, and none is "
+            "complex; but it has "
             f"{[(tuple(t.shape), t.dtype) for t in tensors] or type(example_inputs).__name__}"
         )
 
@@ -246,14 +247,28 @@ def called_once(module, tensors):
     return [name for name, count in calls.items() if count == 1]
 
 
+def checked_number(name, value):
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise AntichainError(f"{name} is a number, 0 or more, not {value!r}")
+    return number
+
+
 def measure_module(module, example_inputs, file, seconds, device, loss, link_bytes_per_s, link_latency_s):
     """Does what antichain.profile_torch says."""
-    end = time.perf_counter() + seconds
+    end = time.perf_counter() + checked_number("seconds", seconds)
+    link_bytes_per_s = checked_number("link_bytes_per_s", link_bytes_per_s)
+    link_latency_s = checked_number("link_latency_s", link_latency_s)
     try:
         device = torch.device(device)
         torch.zeros(1, device=device)
     except Exception as problem:
         raise AntichainError(f"PyTorch can't compute on the device {device!r}: {said(problem)}") from problem
+    if device.type not in ("cpu", "cuda"):
+        raise AntichainError(f'a model is measured on the device "cpu" or "cuda", not on {str(device)!r}')
     if not isinstance(module, torch.nn.Module):
         raise AntichainError(f"a model is a torch.nn.Module, not {type(module).__name__}")
     args, keywords = example_call(example_inputs)
@@ -331,9 +346,10 @@ def measure_module(module, example_inputs, file, seconds, device, loss, link_byt
         )
         if call is output:
             result = value
-    if not isinstance(result, torch.Tensor) or not result.is_floating_point():
+    if not isinstance(result, torch.Tensor) or output.name not in meter.learns:
         raise AntichainError(
-            "the model's output is no tensor of floating-point numbers, so it has no gradient"
+            "the model's output has no gradient: it is no tensor of floating-point numbers, or nothing "
+            "before it is trained"
         )
     result = result.detach().requires_grad_()
     if loss is None:
@@ -345,6 +361,8 @@ def measure_module(module, example_inputs, file, seconds, device, loss, link_byt
         )
     try:
         meter.measure("loss", lambda: loss(result), [result], [result], [])
+        if "loss" not in meter.learns:
+            raise TypeError("what it returns has no gradient")
     except Exception as problem:
         raise AntichainError(
             f"the loss can't be computed of the model's output, {tuple(result.shape)}: {said(problem)}"

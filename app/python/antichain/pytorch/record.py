@@ -7,6 +7,7 @@ understood, and it is refused.
 """
 
 import dataclasses
+import math
 
 import numpy
 import torch
@@ -65,8 +66,9 @@ class Training:
     images: torch.Tensor
     labels: torch.Tensor
 
-    def run(self, forward, state, steps, dtype, scale=1):
-        """Trains tensors for some steps. `forward` returns the outputs for images."""
+    def run(self, forward, loss_of, state, steps, dtype, scale=1):
+        """Trains tensors for some steps. `forward` returns the outputs for images, and `loss_of` the loss of
+        an output and labels, as one of `losses` has it."""
         images = (self.images.double() * scale).to(dtype)
         labels = self.labels.to(dtype) if self.labels.is_floating_point() else self.labels
         trained = {name: state[name] for name in state if isinstance(state[name], torch.nn.Parameter)}
@@ -75,7 +77,7 @@ class Training:
         for _ in range(steps):
             optimiser.zero_grad()
             outputs = forward(images)
-            loss = sum(l.weight * self.loss(o, labels) for o, l in zip(outputs, self.losses))
+            loss = sum(l.weight * loss_of(l, o, labels) for o, l in zip(outputs, self.losses))
             reported.append(loss.item())
             loss.backward()
             if first is None:
@@ -93,7 +95,12 @@ class Training:
         state = dict([*module.named_parameters(), *module.named_buffers()])
         try:
             with WithoutRandomness():
-                return self.run(lambda x: flat(module(x)), state, steps, dtype, scale)
+                trained = self.run(
+                    lambda x: flat(module(x)), lambda _, o, y: self.loss(o, y), state, steps, dtype, scale
+                )
+                # The user's code may have put others in place of the buffers.
+                buffers = {name: t.detach().clone() for name, t in module.named_buffers()}
+                return dataclasses.replace(trained, after={**trained.after, **buffers})
         except Exception as problem:
             raise AntichainError(
                 f"the model can't be trained{users_line(problem)}: {said(problem)}"
@@ -123,7 +130,10 @@ class Training:
                     state[name] += 1
             return [found[id(o)] for o in outputs]
 
-        return self.run(forward, state, steps, dtype)
+        def cross_entropy(loss, output, labels):  # a log_softmax of a log_softmax is the same
+            return torch.nn.functional.cross_entropy(output, labels, label_smoothing=loss.label_smoothing)
+
+        return self.run(forward, cross_entropy, state, steps, dtype)
 
     def compare(self, steps, look=lambda call, value: None):
         """Returns the floating-point type that the user's code computes in, float64 where it can, and what
@@ -144,12 +154,17 @@ class Training:
             difference = difference_to(read)
             if difference <= SAME[dtype] * length:
                 return
-            again = again or self.own(steps, dtype, self.rounding(1, torch.finfo(dtype).eps))
-            if not difference <= ROUNDINGS * difference_to(again):
+            again = again or (
+                self.own(steps, dtype, self.rounding(1, torch.finfo(dtype).eps)),
+                self.own(steps, dtype),
+            )
+            rounded, repeated = map(difference_to, again)
+            if not difference <= ROUNDINGS * rounded or not repeated <= SAME[dtype] * length:
                 raise AntichainError(
                     f"training the model changes {what} otherwise than training what was read of the model: "
-                    "its forward may change tensors by itself, use hooks or inference_mode, run batch norm "
-                    "again in an activation checkpoint, compute in fewer bits, or have gradients of its own"
+                    "its forward or the loss may change tensors by itself, draw random numbers, use hooks or "
+                    "inference_mode, run batch norm again in an activation checkpoint, compute in fewer "
+                    "bits, or have gradients of its own"
                 )
 
         for name, gradient in own.gradients.items():
@@ -159,10 +174,13 @@ class Training:
                 gradient.norm().item() + whole / 100,
             )
         for name, tensor in own.after.items():
+            what = f"the {'parameter' if name in own.gradients else 'buffer'} {name}"
+            if name not in before or before[name].shape != tensor.shape:
+                check(what, lambda other: math.inf, 0)
             start, end = before[name].detach().cpu().to(tensor.dtype).double(), tensor.double()
             moved = (end - start).norm().item()
             check(
-                f"the {'parameter' if name in own.gradients else 'buffer'} {name}",
+                what,
                 lambda other: (end - other.after[name].double()).norm().item(),
                 moved + RATE * whole / 100 + 1e-3 * start.norm().item() if moved else 0,
             )
