@@ -255,6 +255,7 @@ TEST_F(PlanProgram, Replicas) {
   EXPECT_EQ(given["stages"][0]["ranks"], (Json{0, 1}));
   EXPECT_EQ(given["stages"][1]["ranks"], Json{2});
   EXPECT_EQ(given["bottleneck_ms"], 4.5);
+  EXPECT_EQ(plan("--local 3")["stages"].size(), 3u) << "as many as there are ranks";
   const Json automatic = plan("--stages 3 --replicas auto");
   EXPECT_LE(automatic["bottleneck_ms"], 4.334) << "a third of all, rounded up to a ns";
   EXPECT_LE(automatic["bottleneck_ms"], plan("--stages 3 --method data-parallel")["bottleneck_ms"]);
