@@ -122,7 +122,7 @@ fs::path find_folder(const PublishedSet& set, const std::string& directory) {
     throw Error(fmt::format("{} has the files of {}, not of {}", directory, found.name, set.name),
                 fmt::format("say --dataset {}, or name another folder", found.option), ExitCode::usage);
   const fs::path folder = folder_of(set, directory);
-  if (!fs::exists(fs::symlink_status(folder / set.train_files.front(), ignored)))
+  if (fs::symlink_status(folder / set.train_files.front(), ignored).type() == fs::file_type::not_found)
     look_for_another_form(folder);
   return folder;
 }

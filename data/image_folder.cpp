@@ -11,6 +11,7 @@
 #include "data/resize.h"
 #include "data/sampler.h"
 #include "framework/error.h"
+#include "framework/paths.h"
 
 namespace antichain {
 namespace {
@@ -118,6 +119,13 @@ std::vector<fs::path> files_below(const fs::path& folder) {
   for (; !failed && at != end; at.increment(failed)) {
     if (is_left_behind(at->path()))
       at.disable_recursion_pending();
+    else if (at->is_symlink(none) && at->is_directory(none) &&
+             is_within(at->path().string(), at->path().string()))
+      throw Error(
+          fmt::format("{} is a link to a folder that it lies in, which would give each image again and "
+                      "again",
+                      at->path().string()),
+          "remove the link");
     else if (at->is_regular_file(none) ||
              !at->exists(none))  // a link to nowhere is a file that can't be read
       files.push_back(at->path());

@@ -6,9 +6,13 @@
 #include <algorithm>
 #include <memory>
 #include <numeric>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "framework/error.h"
+#include "layers/dropout.h"
+#include "layers/stochastic_depth.h"
 #include "models/alexnet.h"
 #include "models/convnext.h"
 #include "models/densenet.h"
@@ -93,6 +97,14 @@ void check_trainable(const Graph& graph, std::string_view name, const ModelOptio
                 "begin it with add_inputs(), which takes them from the options");
 }
 
+template <typename Operator>
+void check_has(const Graph& graph, const std::optional<double>& share, const std::string& what) {
+  const auto is = [](const Node& node) { return dynamic_cast<const Operator*>(node.op.get()) != nullptr; };
+  if (share.value_or(0) > 0 && std::ranges::none_of(graph, is))
+    throw Error(fmt::format("the model '{}' has no {}, but a share is given for it", graph.model(), what),
+                "leave it out", ExitCode::usage);
+}
+
 }  // namespace
 
 Graph make_model(std::string_view name, const ModelOptions& options) {
@@ -107,6 +119,8 @@ Graph make_model(std::string_view name, const ModelOptions& options) {
     throw Error(fmt::format("'{}' has no auxiliary head", name), "inception_v3 has one", ExitCode::usage);
   Graph graph = model.make(options);
   check_trainable(graph, model.name, options);
+  check_has<Dropout>(graph, options.dropout, "dropout");
+  check_has<StochasticDepth>(graph, options.stochastic_depth, "stochastic depth");
   return graph;
 }
 

@@ -133,6 +133,10 @@ void check_values(const CLI::App& command, std::span<const std::string> words) {
     if (words[i].empty()) refuse_empty("there is an empty word in the command line");
     if (!option.starts_with("--")) continue;
     if (equals + 1 == words[i].size()) refuse_empty(option + " has an empty value");
+    if (equals != std::string::npos && is_option(command, option) && !takes_value(command, option))
+      if (const std::string value = words[i].substr(equals + 1); value != "true" && value != "false")
+        throw Error(fmt::format("{} takes no value but true or false, not '{}'", option, value),
+                    fmt::format("write {}, or leave it out", option), ExitCode::usage);
     if (equals != std::string::npos || i + 1 == words.size() || !takes_value(command, option)) continue;
     const std::string& value = words[++i];
     if (value.empty()) refuse_empty(option + " has an empty value");

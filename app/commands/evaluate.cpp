@@ -209,6 +209,7 @@ void add_evaluate(CLI::App& app) {
   add_precision_option(command, options->precision);
   add_format_option(command, options->format);
   add_output_option(command, "--logits", options->logits_file, "write logits and labels of every test image");
+  command.get_option("--format")->needs("--logits");
   add_output_option(command, "--json", options->json_file, "write loss and accuracy");
   command.callback([options, &command, model] {
     options->model_given = model->count() > 0 || !options->network.graph.empty();

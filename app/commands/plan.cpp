@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
@@ -134,8 +135,9 @@ void plan_a_profile(const PlanCommandOptions& options) {
   check_writable(options.outputs());
   if (rank_hint() > 0) return;  // under mpirun rank 0 plans
   const GivenFiles given = read_given_files(options.planning, options.schedule.schedule);
+  const int ranks = options.machine.local > 0 ? options.machine.local : std::max(1, launched_processes());
   answer(options, given,
-         read_profile(given.profile, options.planning.profile_file, options.planning.backward_split), 1);
+         read_profile(given.profile, options.planning.profile_file, options.planning.backward_split), ranks);
 }
 
 void run(const PlanCommandOptions& options) {
@@ -174,10 +176,13 @@ void add_plan(CLI::App& app) {
                 "plan by every method and print them side by side; files get the plan of --method")
       ->group("Planning");
   add_schedule_option(command, options->schedule)
-      ->description("what a step is predicted for: " + training_policies_in_words());
+      ->description("what a step is predicted for: " + training_policies_in_words())
+      ->type_name("NAME");
   add_network_options(command, options->network);
   add_measured_optimiser_options(command, options->optimiser);
-  for (const char* option : {"--optimiser", "--ema"})  // a profile has the bytes and times of one optimiser
+  for (const char* option :  // a profile has the bytes and times of one network and optimiser
+       {"--model", "--graph", "--form", "--aux", "--dropout", "--stochastic-depth", "--batch",
+        "--label-smoothing", "--soft-labels", "--precision", "--image", "--classes", "--optimiser", "--ema"})
     command.get_option(option)->excludes("--profile");
   add_machine_options(command, options->machine);
   add_transport_option(command, options->machine);

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "app/cli/commands.h"
 #include "app/cli/number_text.h"
 #include "app/cli/output_file.h"
+#include "app/cli/overwriting.h"
 #include "app/cli/table.h"
 #include "app/commands/rehearse.h"
 #include "app/job/agreement.h"
@@ -37,6 +39,7 @@
 #include "data/mix.h"
 #include "framework/error.h"
 #include "framework/json.h"
+#include "framework/paths.h"
 #include "framework/printed.h"
 #include "framework/say.h"
 #include "models/model.h"
@@ -269,10 +272,26 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   end_as_it_went(result, lost_weights, metrics.lost());
 }
 
+void rehearse_training(const TrainCommandOptions& o) {
+  const std::pair<const char*, const std::string&> kept[] = {{"--results", o.results},
+                                                             {"--metrics", o.metrics_file},
+                                                             {"--checkpoint", o.checkpoint.folder},
+                                                             {"--resume", o.checkpoint.resume}};
+  for (const auto& [option, value] : kept)
+    if (!value.empty())
+      throw Error(fmt::format("{} {} is given, but a rehearsal trains nothing", option, value),
+                  "leave it out; --json and --trace keep what a rehearsal measures", ExitCode::usage);
+  RehearseCommandOptions rehearsal = rehearsal_of(o.machine, o.planning, o.schedule, o.network.microbatches);
+  check_no_output_is("the profile that is rehearsed", [&](const std::string& file, const std::string&) {
+    return are_one(file, rehearsal.planning.profile_file);
+  });
+  rehearsal.json_file = o.json_file;
+  rehearsal.trace_file = o.trace_file;
+  rehearse(rehearsal);
+}
+
 void run(TrainCommandOptions& options, CLI::App& command) {
-  if (is_rehearsal(options.machine.device))
-    return rehearse(
-        rehearsal_of(options.machine, options.planning, options.schedule, options.network.microbatches));
+  if (is_rehearsal(options.machine.device)) return rehearse_training(options);
   check(options);
   if (options.augment == "device") options.machine.cpu_does = "computing, and making images,";
   if (mixes(options.augmentation)) options.network.soft_labels = true;

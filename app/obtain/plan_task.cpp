@@ -82,10 +82,9 @@ Plan read_plan(const PlanningOptions& planning, const GivenFiles& given, const P
   return plan;
 }
 
-// --stages counts devices for a method that distributes them itself, and where a rank has several stages.
+// --stages counts devices where a rank has several stages.
 void check_stages(const Plan& plan, const PlanningOptions& planning) {
-  const bool by_device = parse_replicas(planning.replicas).automatic || has_several_stages_a_rank(plan);
-  const int stages = int(plan.stages.size()), has = by_device ? plan.ranks() : stages;
+  const int stages = int(plan.stages.size()), has = has_several_stages_a_rank(plan) ? plan.ranks() : stages;
   if (planning.chunks > 0 && planning.chunks * plan.ranks() != stages)
     throw Error(fmt::format("{} is a plan of {} on {}, but --chunks {} is asked for", planning.plan_file,
                             counted(stages, "stage"), counted(plan.ranks(), "rank"), planning.chunks),

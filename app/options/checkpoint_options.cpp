@@ -47,7 +47,7 @@ void add_checkpoint_options(CLI::App& app, CheckpointCommandOptions& o) {
       ->type_name("N|TIME")
       ->group(group);
   CLI::Option* keep = app.add_option("--keep", o.keep, "remove all but the newest so many checkpoints");
-  check_whole(keep, 1, 1'000'000)->type_name("N")->capture_default_str()->group(group);
+  check_whole(keep, 1, 1'000'000)->type_name("N")->capture_default_str()->group(group)->needs("--checkpoint");
   app.add_option("--resume", o.resume,
                  "go on from a checkpoint, or the newest whole one of a folder; auto: of --checkpoint's, if "
                  "there is any")

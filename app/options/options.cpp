@@ -267,7 +267,7 @@ CLI::Option* add_schedule_option(CLI::App& app, ScheduleOptions& o) {
                      fmt::format("{}, auto (an order searched for the plan), or a file (of antichain "
                                  "simulate --write-schedule, edited or not)",
                                  fmt::join(training_policies(), ", ")));
-  return schedule->type_name("NAME")->capture_default_str()->group("Schedule");
+  return schedule->type_name("NAME|FILE")->capture_default_str()->group("Schedule");
 }
 
 CLI::Option* add_output_option(CLI::App& app, const std::string& name, std::string& file,

@@ -92,10 +92,11 @@ void add_what_is_asked(CLI::App& app, PlanningOptions& o) {
   CLI::Option* cuts = app.add_option("--cuts", o.cuts,
                                      "for handsplit: the last node of every stage but the last, a,b,…, or a "
                                      "cut file [those shipped for the model]");
-  in_group(cuts, "LIST");
+  in_group(cuts, "LIST|FILE");
   CLI::Option* states = app.add_option("--max-states", o.max_states,
                                        "antichains to search; beyond, the plan comes with a proved gap");
   in_group(check_whole(states, 1, 100'000'000), "N")->capture_default_str();
+  for (CLI::Option* of_the_search : {method, replicas, cuts, states}) of_the_search->excludes("--plan");
 }
 
 void add_hardware(CLI::App& app, PlanningOptions& o) {

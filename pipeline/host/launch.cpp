@@ -60,8 +60,10 @@ int rank_hint() {
   return 0;
 }
 
+int launched_processes() { return size_of(std::ranges::max(launchers, {}, size_of)); }
+
 bool launched_in_parallel() {
-  const int most = size_of(std::ranges::max(launchers, {}, size_of));
+  const int most = launched_processes();
   return most > 1 || (most == 0 && std::ranges::any_of(launchers, is_there));  // MPI knows their number
 }
 

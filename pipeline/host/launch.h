@@ -9,6 +9,8 @@ namespace antichain {
 // Returns this process's rank before MPI is initialised, according to its launcher (Open MPI, MVAPICH, PMI,
 // PMIx, Slurm). Returns 0 when no launcher is known.
 int rank_hint();
+// Returns how many processes of this job a launcher started; 0 where there is none, or it does not say.
+int launched_processes();
 // Returns whether a launcher started more than one process of this job, or does not say how many.
 bool launched_in_parallel();
 

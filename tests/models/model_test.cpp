@@ -129,6 +129,9 @@ TEST(Models, DropoutIsAnOption) {
       }
     EXPECT_GT(found, 0) << name;
   }
+  EXPECT_EQ(make_model("resnet20", {.dropout = 0}).model(), "resnet20");
+  expect_error([] { make_model("resnet20", {.dropout = 0.3}); }, {"resnet20", "has no dropout"});
+  expect_error([] { make_model("vgg16", {.stochastic_depth = 0.3}); }, {"has no stochastic depth"});
 }
 
 TEST(Models, HaveTheirOwnUsualDropout) {

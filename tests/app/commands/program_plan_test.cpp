@@ -255,6 +255,7 @@ TEST_F(PlanProgram, Replicas) {
   EXPECT_EQ(given["stages"][0]["ranks"], (Json{0, 1}));
   EXPECT_EQ(given["stages"][1]["ranks"], Json{2});
   EXPECT_EQ(given["bottleneck_ms"], 4.5);
+  EXPECT_EQ(plan("--local 3")["stages"].size(), 3u) << "as many as there are ranks";
   const Json automatic = plan("--stages 3 --replicas auto");
   EXPECT_LE(automatic["bottleneck_ms"], 4.334) << "a third of all, rounded up to a ns";
   EXPECT_LE(automatic["bottleneck_ms"], plan("--stages 3 --method data-parallel")["bottleneck_ms"]);
@@ -384,6 +385,13 @@ TEST_F(PlanProgram, RefusesWhatMakesNoSense) {
   refused(with + "--link-bytes-per-s nan", 2, "--link-bytes-per-s takes bytes a second");
   refused(with + "--microbatches 0", 2, "--microbatches takes a whole number");
   refused(with + "--compare --plan p.json", 2, "--compare makes a plan by every method");
+  refused(with + "--model resnet18", 2, "--profile excludes --model");
+  refused(with + "--precision bf16", 2, "--profile excludes --precision");
+  for (const std::string searched : {"--method uniform", "--replicas auto", "--max-states 7", "--cuts node4"})
+    refused(with + "--plan p.json " + searched, 2, "--plan excludes --");
+  refused("simulate --profile small.txt --stages 2 --schedule s.txt --html s.txt", 2,
+          "--html would replace s.txt, which --schedule reads");
+  refused(with + "--method handsplit --cuts my.cuts --dot my.cuts", 2, "which --cuts reads");
   refused("plan --profile small.txt --stages 6", 2, "only 5 nodes");
   refused("plan --profile small.txt --cluster cluster.json --stages 3", 2, "the cluster has only 2");
   refused(with + "--dot-antichains a.dot --max-states 3", 3, "--max-states");

@@ -50,6 +50,10 @@ TEST_F(Refusals, RefusesNumbersThatMakeNoSense) {
   for (const std::string words : cases)
     expect_refused("train " + words, 2, words.substr(0, words.find(' ')) + " takes a");
   expect_refused("train --batch 10 --microbatches 4", 2, "4 micro-batches of equal size");
+  expect_refused("train --quiet=maybe", 2, "--quiet takes no value but true or false, not 'maybe'");
+  expect_refused("train --at-most=3", 2, "--at-most takes no value");
+  expect_refused("train --keep 3", 2, "--keep requires --checkpoint");
+  expect_refused("evaluate --model resnet20 --weights w.h5 --format hdf5", 2, "--format requires --logits");
   expect_refused("train --ema 1", 2, "--ema takes a number from 0 to less than 1, not '1'");
   expect_refused("simulate --profile p.json --stages 2 --microbatches 100000", 2, "--microbatches takes");
 }

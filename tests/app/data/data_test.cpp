@@ -120,6 +120,9 @@ TEST_F(DataCommands, ALinkToItselfIsAnImageThatCantBeRead) {
   std::filesystem::create_symlink("y", folder_.path() / "photos" / "y");
   expect_refused(run("data pack --images photos --out x.h5"), 3, "photos/a/", "links");
   expect_refused(run("data pack --images photos --skip-damaged --out x.h5"), 3, "photos", "nothing is left");
+  std::filesystem::create_directory_symlink("..", folder_.path() / "photos" / "a" / "up");
+  expect_refused(run("data pack --images photos --skip-damaged --out x.h5"), 3,
+                 "photos/a/up is a link to a folder that it lies in", "each image again and again");
 }
 
 // Grey images are stored in one channel, and networks of three channels get it three times.

@@ -81,6 +81,12 @@ TEST_F(ExperimentProgram, TrainOnARehearsedDeviceIsARehearsal) {
   const ProgramRun result = run("train --device rehearse:profiles/one.txt --local 2 --microbatches 4");
   ASSERT_EQ(result.code, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("REHEARSED on 2 ranks"));
+  const std::string same = "train --device rehearse:profiles/one.txt --local 2 --microbatches 4 ";
+  EXPECT_EQ(run(same + "--json kept.json").code, 0);
+  EXPECT_EQ(json("kept.json")["mode"], "rehearsed");
+  for (const std::string option : {"--results", "--metrics", "--checkpoint", "--resume"})
+    expect_refused(run(same + option + " x"), 2, option + " x is given, but a rehearsal trains nothing", "");
+  expect_refused(run(same + "--trace profiles/one.txt"), 2, "--trace would replace profiles/one.txt", "");
   expect_refused(run("train --device rehearse: --local 2"), 2, "names no profile", "");
   expect_refused(run("train --device rehearsal --local 2"), 2, "there is no device 'rehearsal'", "");
 }

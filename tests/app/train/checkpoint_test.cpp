@@ -222,7 +222,7 @@ TEST_F(Checkpoints, AnotherRunsAreRefusedNamingEachDifference) {
   refused_with("--data-dir data", "--data-dir other", 3, "training data is ");
   refused_with("--resume", "--label-smoothing 0.1 --resume", 3,
                "label smoothing is 0 in the checkpoint, but 0.1 here");
-  refused_with("--resume", "--dropout 0.1 --resume", 3, "dropout is 0.5 in the checkpoint, but 0.1 here");
+  refused_with("--resume", "--dropout 0 --resume", 3, "dropout is 0.5 in the checkpoint, but 0 here");
   refused_with("--epochs 2", "--steps 5", 2, "6 steps already");
 }
 
@@ -239,7 +239,7 @@ TEST_F(Checkpoints, AnotherMeanIsOtherData) {
     writer.set({"std", std::vector<double>{0.25}});
     for (size_t i = 0; i < specs.size(); ++i) {
       std::vector<std::byte> rows(size_t(16 * specs[i].row_bytes()));
-      rows[sizeof(int64_t)] = std::byte(1);  // the label of the second image
+      rows[0] = std::byte(1);  // of labels, a second class
       writer.append(i, rows);
     }
     writer.finish();
@@ -260,9 +260,9 @@ TEST_F(Checkpoints, OlderOnesThatSayLessAreTaken) {
   const ProgramRun usual = resume("--resume " + step(6));
   EXPECT_EQ(usual.code, 0) << usual.err;
   EXPECT_THAT(usual.err, Not(HasSubstr("older version")));
-  const ProgramRun other = resume("--dropout 0.1 --resume " + step(6));
+  const ProgramRun other = resume("--dropout 0 --resume " + step(6));
   EXPECT_EQ(other.code, 0) << other.err;
-  EXPECT_THAT(other.err, HasSubstr("does not say its dropout: it is taken to be 0.1, as here"));
+  EXPECT_THAT(other.err, HasSubstr("does not say its dropout: it is taken to be 0, as here"));
 }
 
 // A momentum of 0 keeps no slot. Checkpoints from before have one all the same, and are taken.

@@ -42,8 +42,8 @@ TEST(TrainOptionKinds, AreThese) {
         "objective", "overlap-steps",    "profile",        "profile-cache", "profile-seconds", "schedule",
         "stages",    "transport",        "watchdog"}},
       {"output",
-       {"checkpoint", "checkpoint-every", "config", "help", "json", "keep", "keep-best", "metrics", "quiet",
-        "results", "trace"}}};
+       {"checkpoint", "checkpoint-every", "config", "dry-run", "help", "json", "keep", "keep-best", "metrics",
+        "quiet", "results", "trace"}}};
   EXPECT_EQ(by_kind(), expected);
 }
 

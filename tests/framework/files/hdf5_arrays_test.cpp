@@ -122,9 +122,9 @@ TEST_F(Elsewhere, AVirtualDatasetThatIsNotWholeIsRefused) {
                {{{"part.h5", "y", 0}, {"part.h5", "wide", 4}}, "'wide' is uint16"},
                {{{"part.h5", "y", 0, 8}}, "does not fit 'y'"},
                {{{"part.h5", "y", 0}, {".", "x", 4}}, "does not fit 'x'"}};
-  for (const auto& [parts, why] : cases) {
-    const std::string file = write("whole.h5", [&](hid_t id) { add_virtual(id, parts); });
-    expect_error([&] { ArrayReader(file).open("x", ArrayType::u8); }, {why});
+  for (const auto& c : cases) {
+    const std::string file = write("whole.h5", [&](hid_t id) { add_virtual(id, c.parts); });
+    expect_error([&] { ArrayReader(file).open("x", ArrayType::u8); }, {c.why});
   }
   const std::string growing = write("growing.h5", [](hid_t id) {
     const hsize_t whole[2] = {8, 3}, most[2] = {H5S_UNLIMITED, 3}, first[2] = {0, 0}, step[2] = {4, 3},
