@@ -29,8 +29,12 @@ template <class T>
 void make(Stream stream, const Tensor& raw, const Tensor& table, const Tensor& images, bool mixed) {
   const Shape& shape = images.shape();
   const bool nhwc = images.layout() == Layout::nhwc;
-  const Images from{index_of(shape[1]), index_of(shape[2]),
-                    index_of(shape[3]), raw_records(raw), raw_pixels(raw, shape, mixed), table.data<float>()};
+  const Images from{index_of(shape[1]),
+                    index_of(shape[2]),
+                    index_of(shape[3]),
+                    raw_records(raw),
+                    raw_pixels(raw, shape, mixed),
+                    table.data<float>()};
   const Index first = mixed ? 1 : 0;
   T* out = images.data<T>();
   for_each(stream, shape.elements(), [=] ANTICHAIN_DEVICE(Index i) {
