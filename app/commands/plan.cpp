@@ -110,7 +110,7 @@ void keep_layers_whole(const std::string& runtime, const Profile& profile, PlanT
     throw Error(fmt::format("{} stages are asked for, but {} can be cut into {} at most for {}", stages,
                             profile.model, most, runtime),
                 "plan for fewer stages, or with --at-most");
-  options.together = layers_for(runtime, profile, Cuts::one_by_one);
+  options.together = layers_for(runtime, profile, SplitCuts::one_by_one);
   if (int(options.together.size()) > most && task.method == Method::antichain &&
       !can_be_written(runtime, profile, task))
     options.together = std::move(layers);

@@ -125,7 +125,7 @@ std::vector<int> computed(const Profile& profile, int begin, int end) {
 
 }  // namespace
 
-Layers transformer_layers(const Profile& profile, Cuts) {
+Layers transformer_layers(const Profile& profile, SplitCuts) {
   Layers layers = equal_blocks(profile);
   const int first = layers.front().front(), behind = layers.back().back() + 1;
   if (const auto before = computed(profile, 0, first); !before.empty()) layers.insert(layers.begin(), before);

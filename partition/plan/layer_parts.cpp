@@ -73,7 +73,7 @@ std::vector<std::string> listed_layers(const std::vector<int>& layer, const Prof
 
 // Where branches make a part of several nodes, a layer is the module around them, with what that module
 // computes before and behind the branches.
-Layers layers_of_one_tensor(const Profile& profile, Cuts) {
+Layers layers_of_one_tensor(const Profile& profile, SplitCuts) {
   Layers layers;
   std::vector<std::string> around;  // per layer
   std::string module;               // of the last layer, where it has branches
@@ -102,7 +102,7 @@ std::string layer_parts(const Plan& plan, const Profile& profile) {
   const std::vector<int> stage_of = plan.stage_of(int(profile.nodes.size()));
   std::vector<std::string> lines;
   std::vector<size_t> parts;  // the first layer of each stage
-  for (const std::vector<int>& layer : layers_of_one_tensor(profile, Cuts::any_at_once)) {
+  for (const std::vector<int>& layer : layers_of_one_tensor(profile, SplitCuts::any_at_once)) {
     const int stage = stage_of[layer[0]];
     for (const int n : layer)
       if (stage_of[n] != stage)

@@ -84,7 +84,7 @@ std::vector<std::string> runtime_names() {
   return names;
 }
 
-Layers layers_for(const std::string& name, const Profile& profile, Cuts cuts) {
+Layers layers_for(const std::string& name, const Profile& profile, SplitCuts cuts) {
   Layers layers = without_cuts_before_changes(format_for(name).layers(profile, cuts), profile);
   std::vector<int> layer_of(profile.nodes.size(), -1);
   for (size_t l = 0; l < layers.size(); ++l)

@@ -15,7 +15,7 @@
 namespace antichain {
 
 // Which cuts between layers can be written: each of them alone, or any of them in one plan.
-enum class Cuts { one_by_one, any_at_once };
+enum class SplitCuts { one_by_one, any_at_once };
 
 using Layers = std::vector<std::vector<int>>;  // each one's nodes, ascending; the layers in order
 
@@ -24,7 +24,7 @@ struct RuntimeFormat {
   const char* title;  // in sentences
   const char* file;   // what the file has
   std::string (*text)(const Plan&, const Profile&);
-  Layers (*layers)(const Profile&, Cuts);  // between which it can cut
+  Layers (*layers)(const Profile&, SplitCuts);  // between which it can cut
 };
 
 std::span<const RuntimeFormat> runtime_formats();
@@ -34,7 +34,7 @@ std::vector<std::string> runtime_names();
 // plan that has each layer in one stage can be written, with one_by_one if no two of its cuts need the same
 // name. A loss is in the layer whose output it reads. Throws Error when there is no runtime of that name, and
 // where its format can't have the network at all.
-Layers layers_for(const std::string& runtime, const Profile&, Cuts = Cuts::any_at_once);
+Layers layers_for(const std::string& runtime, const Profile&, SplitCuts = SplitCuts::any_at_once);
 
 // Returns the plan as that runtime reads it. Throws Error when the plan is not valid for the profile, when
 // there is no runtime of that name, and when the format can't say where the plan cuts; that error names the
@@ -47,16 +47,16 @@ std::string plan_for(const std::string& runtime, const Plan&, const Profile&);
 // Returns a JSON object for torch.distributed.pipelining: {"layer2.0": "BEGINNING"} has the modules at which
 // stages are split, each once, and the value's name in its SplitPoint.
 std::string split_points(const Plan&, const Profile&);
-Layers layers_between_split_points(const Profile&, Cuts);
+Layers layers_between_split_points(const Profile&, SplitCuts);
 // Returns a JSON object: "parts" has the first layer of each stage and then the number of layers, as
 // PipelineModule.parts of DeepSpeed; "layers" has the names of each layer's nodes. A layer is what lies
 // between two places where only one tensor passes; where it has branches, the module around them.
 std::string layer_parts(const Plan&, const Profile&);
-Layers layers_of_one_tensor(const Profile&, Cuts);
+Layers layers_of_one_tensor(const Profile&, SplitCuts);
 // Returns the text for --pipeline-model-parallel-layout of Megatron-LM: Ett|t*4|ttL has the embedding, the
 // transformer layers of each stage, and the loss. Transformer layers are numbered modules with nodes of the
 // same names and operators, each with what the model computes between it and the next, if that is the same.
 std::string layer_layout(const Plan&, const Profile&);
-Layers transformer_layers(const Profile&, Cuts);  // with what precedes and follows them
+Layers transformer_layers(const Profile&, SplitCuts);  // with what precedes and follows them
 
 }  // namespace antichain

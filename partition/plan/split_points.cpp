@@ -245,7 +245,7 @@ std::vector<int> places_of_cuts(const Plan& plan, const Profile& profile, const 
 
 }  // namespace
 
-Layers layers_between_split_points(const Profile& profile, Cuts cuts) {
+Layers layers_between_split_points(const Profile& profile, SplitCuts cuts) {
   const SplitPlaces places(profile);
   std::vector<int> order(size_t(places.end()));
   std::iota(order.begin(), order.end(), 0);
@@ -255,7 +255,7 @@ Layers layers_between_split_points(const Profile& profile, Cuts cuts) {
   Choice choice(places);
   std::vector<bool> begins(size_t(places.end()));
   for (const int place : order)
-    begins[place] = cuts == Cuts::one_by_one ? !places.points(place).empty() : choice.add(place);
+    begins[place] = cuts == SplitCuts::one_by_one ? !places.points(place).empty() : choice.add(place);
   Layers layers;
   for (int v = 0; v < places.end(); ++v) {
     if (v == 0 || begins[v]) layers.emplace_back();

@@ -210,10 +210,10 @@ TEST(PublishedSets, AnotherFormOfTheSetIsNamed) {
                {"cifar-10-binary.tar.gz", cifar10(), "an archive that is not unpacked"},
                {"cifar-10-batches-bin/readme.html", cifar10(), "official binary layout"},
                {"train/cat.png", cifar10(), "official binary layout"}};
-  for (const auto& [file, expected, what] : cases) {
+  for (const auto& c : cases) {
     const TemporaryFolder folder;
-    write_bytes(folder.path() / file, {1});
-    expect_error([&] { read_cifar(expected, folder.str()); }, {folder.str(), what});
+    write_bytes(folder.path() / c.file, {1});
+    expect_error([&] { read_cifar(c.expected, folder.str()); }, {folder.str(), c.what});
   }
   const TemporaryFolder folder;
   write_bytes(folder.path() / "x.tar.gz", {1});

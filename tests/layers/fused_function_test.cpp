@@ -45,8 +45,8 @@ class FusedFunction : public ::testing::TestWithParam<std::tuple<Precision, Layo
 TEST_P(FusedFunction, GivesTheBitsOfTwoOperators) {
   const auto [precision, layout, into] = GetParam();
   const Ask ask{.offered = layout, .dx_into = into, .dx_before = 0.75, .precision = precision};
-  const auto stored = [&](double v) {
-    return precision == Precision::bf16 ? float(Bf16(float(v))) : float(v);
+  const auto stored = [in_bf16 = precision == Precision::bf16](double v) {
+    return in_bf16 ? float(Bf16(float(v))) : float(v);
   };
   for (const ActivationFunction function : functions)
     for (const Shape& x : {Shape{5, 16, 7, 9}, Shape{3, 17, 5, 3}, Shape{70, 24, 2, 2}, Shape{2, 10, 1, 1}}) {

@@ -56,7 +56,7 @@ case $case in
     library=$(ldd "$program" | sed -n 's/.*\(libantichain[^ ]*\) => \([^ ]*\).*/\1 \2/p')
     mkdir other
     sed "s/$revision\x00/${revision%?}X\x00/g" <"${library#* }" >"other/${library% *}"
-    "${mpirun[@]}" -n 2 "${train[@]}" : -n 1 env LD_LIBRARY_PATH="$folder/other" "${train[@]}" >out 2>err; code=$?
+    "${mpirun[@]}" -n 2 "${train[@]}" : -n 1 env LD_PRELOAD="$folder/other/${library% *}" "${train[@]}" >out 2>err; code=$?
     expect_refused "the program is antichain .* (revision ${revision%?}X) on rank 2 (.*), but antichain .* (revision $revision) on the others" ;;
   data)  # the same name leads to other files on the second host, as another working folder does here
     for place in here there; do images $place/data 64; done

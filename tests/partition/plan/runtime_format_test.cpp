@@ -189,7 +189,7 @@ TEST(RuntimeFormat, AModuleIsSplitOnce) {
   expect_has(net.refused("torch", {"b", "tanh_1"}),
              "between b and tanh_1, before stage 2, the profile has none but b, which another cut needs");
   EXPECT_EQ(layers_for("torch", net.profile).size(), 5);
-  EXPECT_EQ(layers_for("torch", net.profile, Cuts::one_by_one).size(), 7 + 1);
+  EXPECT_EQ(layers_for("torch", net.profile, SplitCuts::one_by_one).size(), 7 + 1);
 }
 
 TEST(RuntimeFormat, StagesKeepTheOrderInWhichTheCodeRuns) {
@@ -329,8 +329,8 @@ TEST(RuntimeFormat, ThePlannerCutsBestOfAllCutsThatARuntimeCanRead) {
     PlanOptions options;
     options.objective = Objective::compute;
     for (options.stages = 2; options.stages <= 4; ++options.stages) {
-      options.together =
-          layers_for(runtime, net.profile, options.stages == 2 ? Cuts::one_by_one : Cuts::any_at_once);
+      options.together = layers_for(runtime, net.profile,
+                                    options.stages == 2 ? SplitCuts::one_by_one : SplitCuts::any_at_once);
       const Plan plan = planner(Method::antichain)(net.profile, options);
       EXPECT_TRUE(can_read(runtime, plan, net.profile)) << runtime << " on " << options.stages;
       if (options.stages == 2) {
