@@ -22,7 +22,8 @@ configured() {  # configured NAME [option …]
   run "$1: configure" cmake -S "$source" -B "$all/$1" -G Ninja "${launcher[@]}" -DANTICHAIN_CUDA=OFF "${@:2}"
 }
 built() { run "$1: build ${*:2}" ninja -C "$all/$1" "${@:2}"; }
-no_warnings() { if grep -F "warning:" "$folder/out"; then failed "$1: warnings"; fi; }
+# GCC 12's own headers use what C++20 deprecates, which clang 19 says of each std::stable_sort.
+no_warnings() { if grep -F "warning:" "$folder/out" | grep -v "^/usr/lib/gcc/"; then failed "$1: warnings"; fi; }
 
 # trains NAME PROGRAM LAUNCHER…: two processes have the bits of one.
 trains() {
