@@ -50,11 +50,14 @@ TEST_F(Watched, OverwrittenWithItsTimePutBack) {
 
 TEST_F(Watched, WhatLeavesTheBytesAloneIsNoChange) {
   const std::vector<std::function<void()>> harmless = {
-      [&] { ::chmod(path_.c_str(), 0600); }, [&] { ::chmod(path_.c_str(), 0644); },
+      [&] { ::chmod(path_.c_str(), 0600); },
+      [&] { ::chmod(path_.c_str(), 0644); },
       [&] { ::setxattr(path_.c_str(), "user.note", "x", 1, 0); },
       [&] { ::utimensat(AT_FDCWD, path_.c_str(), nullptr, 0); },
-      [&] { write_bytes(path_, std::vector<uint8_t>(100, 7)); }, [&] { fs::create_hard_link(path_, other_); },
-      [&] { fs::rename(path_, other_); }, [&] { fs::remove(path_); },
+      [&] { write_bytes(path_, std::vector<uint8_t>(100, 7)); },
+      [&] { fs::create_hard_link(path_, other_); },
+      [&] { fs::rename(path_, other_); },
+      [&] { fs::remove(path_); },
       [&] { write_bytes(other_, std::vector<uint8_t>(100, 8)), fs::rename(other_, path_); }};
   for (const auto& act : harmless) {
     fs::remove(path_), fs::remove(other_);
