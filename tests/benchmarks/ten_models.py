@@ -12,11 +12,11 @@ already lie in memory. A figure is the median of a process's steps without the f
 the rounds; memory is the largest resident set of a process, from start to end.
 
 --bf16 adds both in bf16 with float32 weights: ours by --precision bf16, PyTorch's by torch.autocast. Ours is
-then also compared with our float32 and with both of PyTorch's. Denormal numbers are computed as such on both
-sides. A torch that is linked to the reference BLAS, as Debian's may be, multiplies matrices fifty times
-slower than it could: AlexNet's three linear layers are four fifths of its time. --blas DIR lets it find a
-libblas.so.3 there (of libopenblas0-pthread: /usr/lib/x86_64-linux-gnu/openblas-pthread). The script needs
-python3-torch and python3-torchvision.
+then also compared with our float32 and with both of PyTorch's; nan says that this PyTorch can't train the
+network in bf16. Denormal numbers are computed as such on both sides. A torch that is linked to the reference
+BLAS, as Debian's may be, multiplies matrices fifty times slower than it could: AlexNet's three linear layers
+are four fifths of its time. --blas DIR lets it find a libblas.so.3 there (of libopenblas0-pthread:
+/usr/lib/x86_64-linux-gnu/openblas-pthread). The script needs python3-torch and python3-torchvision.
 """
 import argparse, json, math, os, statistics, subprocess, sys, tempfile, time
 
@@ -38,9 +38,15 @@ def pytorch(model, batch, steps, bf16):
     for _ in range(steps):
         start = time.perf_counter()
         optimiser.zero_grad()
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bf16):
-            logits = net(x)
-        torch.nn.functional.cross_entropy(logits.float(), y).backward()
+        try:
+            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bf16):
+                logits = net(x)
+            torch.nn.functional.cross_entropy(logits.float(), y).backward()
+        except RuntimeError as error:
+            # PyTorch 1.13 lacks gradients of hardswish and ReLU6, and a mixed layer norm.
+            if not bf16 or "BFloat16" not in str(error):
+                raise
+            return print(math.nan)
         optimiser.step()
         seconds.append(time.perf_counter() - start)
     print(batch / statistics.median(seconds[WARM_UP:]))
