@@ -1,6 +1,7 @@
 """antichain.from_torch writes what PyTorch computes, and refuses what it can't translate."""
 
 import functools
+import itertools
 import json
 import os
 import pathlib
@@ -441,8 +442,7 @@ def other_each_time(self, x):
 
 
 def other_in_step_three(self, x):
-    self.steps += 1
-    return x if self.steps < 3 else F.relu(x)
+    return x if next(self.counted) < 3 else F.relu(x)
 
 
 class State(Case):
@@ -489,8 +489,8 @@ class State(Case):
             "0.bias has numbers that are not finite": lambda m: setattr(m[0].bias, "data", m[0].bias / 0),
             "can't be copied to the CPU": lambda m: m.to("meta") and None,
             "the model has one class": lambda m: m.__setitem__(5, nn.Linear(288, 1)),
-            "but int is given": lambda m: 3,
-            "but the class Linear is given": lambda m: nn.Linear,
+            "not int": lambda m: 3,
+            "not the class Linear": lambda m: nn.Linear,
         }.items():
             with self.subTest(said):
                 self.assertIn(said, self.refused(of_modules(change)(), record=False))
@@ -508,10 +508,77 @@ class State(Case):
             ("the buffer norm.num_batches_tracked", counting, norm),
             ("norm.running_mean", another_buffer, norm),
             ("", other_each_time, {"draws": random}),
-            ("training the model changes", other_in_step_three, {"steps": -1}),
+            ("training the model changes", other_in_step_three, {"counted": itertools.count()}),
         ):
             with self.subTest(said):
                 self.assertIn(said, self.refused(Net(f, **members)))
+
+    def test_hooks_of_the_nodes_that_accumulate_gradients(self):
+        held = []  # who adds a hook holds the node, or the hook is gone
+
+        def hooked(add):
+            def change(model):
+                held.append(model[0].weight.expand_as(model[0].weight).grad_fn.next_functions[0][0])
+                getattr(held[-1], add)(lambda *gradients: None)
+
+            return change
+
+        for add in ("register_hook", "register_prehook"):
+            said = self.refused(of_modules(hooked(add))(), record=False)
+            self.assertIn("the gradient of the parameter 0.weight has a hook", said)
+        left = of_modules(lambda m: None)()
+        left[0].weight.register_hook(abs).remove()
+        self.write(left, 2, 3, 8, 8, record=False)
+
+    def test_what_depends_on_the_number_of_samples(self):
+        for f, samples, said in (
+            (lambda self, x: F.relu(x) if x.shape[0] > 4 else x, 2, "on 5 samples than on 2: relu at the model"),
+            (lambda self, x: x if len(x) > 4 else F.silu(x), 8, "on 2 samples than on 8: activate at the model"),
+            (lambda self, x: F.relu(x) if x.size(0) % 2 else x, 2, "on 5 samples than on 2: relu at the model"),
+            (lambda self, x: x.view(8, -1).view(8, 8, 8, 8), 8, "on 2 samples than on 8: "),
+            (lambda self, x: x.view(2, -1, 8, 8)[:, :8], 2, "on 5 samples than on 2: "),
+            (lambda self, x: F.dropout(x, 0.1 * len(x)), 2, "on 5 samples than on 2: dropout at the model"),
+            (lambda self, x: self.twin(x) if len(x) > 2 else self.c(x), 2, "on 5 samples than on 2: conv2d at"),
+            (lambda self, x: F.relu(x) if len(x) > 20 else x, 64, "on 2 samples than on 64: mean at"),
+        ):
+            with self.subTest(said, samples=samples):
+                convs = {"c": nn.Conv2d(8, 8, 1), "twin": nn.Conv2d(8, 8, 1)}
+                found = self.refused(Net(f, **convs), (samples, 3, 8, 8), record=False)
+                self.assertIn("computes something else " + said, found)
+                self.assertIn(HERE + ":", found)
+
+    def test_what_depends_on_the_mode(self):
+        for f in (
+            lambda self, x: x if self.training else F.relu(x),
+            lambda self, x: F.relu(x) if self.training else x,
+            lambda self, x: self.norm(x) if self.training else x,
+        ):
+            said = self.refused(Net(f, norm=nn.BatchNorm2d(8)), record=False)
+            self.assertIn("the model computes something else in evaluation mode: ", said)
+            self.assertIn(HERE + ":", said)
+
+    def test_what_differs_from_call_to_call(self):
+        def counting_members(self, x):
+            self.state["calls"] += 1
+            return x
+
+        def later(self, x):
+            return x if next(self.counted) < 2 else F.relu(x)
+
+        said = self.refused(Net(counting_members, state={"calls": 0}), record=False)
+        self.assertIn("forward changes state of the model (Net) each time", said)
+        said = self.refused(Net(later, counted=itertools.count()), record=False)
+        self.assertIn("computes something else when it runs again: relu at the model (Net), " + HERE, said)
+
+    def test_numbers_of_buffers_and_draws_decide_nothing(self):
+        for f in (
+            lambda self, x: x if self.norm.running_mean.sum() > 1 else F.relu(x),
+            lambda self, x: F.dropout(x, self.norm.running_var[0].item() / 9),
+            lambda self, x: F.relu(x) if torch.rand(1) < 0.5 else x,
+        ):
+            said = self.refused(Net(f, norm=nn.BatchNorm2d(8)), record=False)
+            self.assertIn("the numbers of a tensor decide what is computed next", said)
+            self.assertIn(HERE + ":", said)
 
     def test_activation_checkpoints_are_entered(self):
         for reentrant in (True, False):

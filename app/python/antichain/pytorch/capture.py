@@ -9,7 +9,8 @@ import torch
 
 from antichain.error import AntichainError
 from antichain.pytorch import capture_export, capture_fx
-from antichain.pytorch.calls import Call, is_users, replay
+from antichain.pytorch.calls import Call, is_users, map_leaves, replay
+from antichain.pytorch.module_state import in_list, named
 from antichain.pytorch.normalise import flat, normalise
 
 # A replay makes the same calls, but for those in place and the copies between them; so it differs by the
@@ -61,11 +62,11 @@ def users_line(problem):
     return lines[-1] if lines else ""
 
 
-def in_training(module):
-    """Returns a copy of a module on the CPU, in float32 and in training mode."""
+def copied(module, training=True):
+    """Returns a copy of a module on the CPU, in float32, and in training or in evaluation mode."""
     try:
         module = copy.deepcopy(module).cpu().float()
-        module.train()
+        module.train(training)
     except Exception as problem:
         raise AntichainError(f"the module can't be copied to the CPU: {said(problem)}") from problem
     for m in module.modules():
@@ -74,10 +75,10 @@ def in_training(module):
     return module
 
 
-def capture(module, examples):
-    """Returns the Captured of a module in training mode, and the copy of the module that it is of.
-    `examples` are the inputs, by name."""
-    module = in_training(module)
+def capture(module, examples, training=True):
+    """Returns the Captured of a module in training or evaluation mode, and the copy of the module that it is
+    of. `examples` are the inputs, by name."""
+    module = copied(module, training)
     by_export = hasattr(torch, "export") and tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 6)
     way, name = (capture_export, "torch.export") if by_export else (capture_fx, "torch.fx")
     with torch.random.fork_rng(devices=[]):
@@ -95,8 +96,19 @@ def capture(module, examples):
     return captured, module
 
 
+def counters(module):
+    """Returns the numbers and texts that a module holds, and where."""
+    plain = (bool, int, float, complex, str)
+    return {
+        f"{key} of {named(name, m)}": [map_leaves(lambda leaf: leaf if isinstance(leaf, plain) else 0, value)]
+        for name, m in module.named_modules()
+        for key, value in vars(m).items()
+    }
+
+
 def check(module, captured, examples):
-    """Throws AntichainError unless the record gives what the module gives."""
+    """Throws AntichainError unless the record gives what the module gives, and gives each time."""
+    before = counters(module)
     with torch.random.fork_rng(devices=[]):
         try:
             torch.manual_seed(0)
@@ -111,6 +123,12 @@ def check(module, captured, examples):
             raise AntichainError(
                 f"the model can't run again{users_line(problem)}: {said(problem)}"
             ) from problem
+    changed = [where for where, value in counters(module).items() if before.get(where, value) != value]
+    if changed:
+        raise AntichainError(
+            f"forward changes {in_list(changed)} each time, but a model has to compute the same each time (keep "
+            "such a count outside of the model)"
+        )
     for output, tensor in zip(captured.outputs, expected):
         if isinstance(output, Call) and not torch.allclose(
             again[id(output)], tensor.to(again[id(output)]), TOLERANCE, TOLERANCE, equal_nan=True

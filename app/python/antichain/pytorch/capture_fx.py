@@ -9,13 +9,15 @@ Python", MLSys 2022.
 """
 
 import operator
+import sys
 
 import torch
 import torch.fx
+from torch.overrides import TorchFunctionMode
 
 from antichain.error import AntichainError
 from antichain.pytorch.autograd_functions import NO_GRADIENT, functions_entered
-from antichain.pytorch.calls import Kind, Tensor, Where, line_here, map_leaves, tensors_in
+from antichain.pytorch.calls import Kind, Tensor, Where, is_users, line_here, map_leaves, tensors_in
 
 # Methods that return no tensor and say nothing about the numbers in it.
 ABOUT_SHAPES = {
@@ -35,6 +37,7 @@ ABOUT_SHAPES = {
 }
 # Methods that make a tensor without the numbers of the one that they are called of.
 ABOUT_NO_NUMBERS = ("new_", "empty_like", "full_like", "ones_like", "rand", "zeros_like")
+TO_NUMBERS = {"__bool__", "__float__", "__index__", "__int__", "allclose", "equal", "item", "numpy", "tolist"}
 CHANGE_GRADIENTS = ("backward", "register_hook", "register_post_accumulate_grad_hook", "requires_grad_")
 
 
@@ -206,6 +209,20 @@ class Tracer(torch.fx.Tracer):
         )
 
 
+class NoNumbers(TorchFunctionMode):
+    """Refuses numbers that the user's code takes of a buffer, or of a tensor that it makes while it runs."""
+
+    def __init__(self, tracer):
+        super().__init__()
+        self.tracer = tracer
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        caller = sys._getframe(2)  # the first one is PyTorch's own, around this function
+        if function.__name__ in TO_NUMBERS and is_users(caller.f_code.co_filename):
+            self.tracer.refuse("the numbers of a tensor decide what is computed next")
+        return function(*args, **(kwargs or {}))
+
+
 def _value(leaf):
     return leaf.value if isinstance(leaf, torch.fx.Proxy) else leaf
 
@@ -223,6 +240,6 @@ def capture(module, examples):
     its result ("shape"), where that is one tensor. The module's buffers change as they do in training.
     """
     tracer = Tracer(module, examples)
-    with torch.enable_grad(), functions_entered(tracer.here):
+    with torch.enable_grad(), functions_entered(tracer.here), NoNumbers(tracer):
         graph = tracer.trace(module)
     return graph, tracer.tensors

@@ -3,7 +3,6 @@ example."""
 
 import dataclasses
 import json
-import math
 import pathlib
 import re
 
@@ -17,7 +16,8 @@ from antichain.pytorch.module_state import frozen, what_is_not_done
 from antichain.pytorch.names import name_calls
 from antichain.pytorch.operators import OPERATORS, ROWS
 from antichain.pytorch.record import Training, record
-from antichain.pytorch.refusal import refuse
+from antichain.pytorch.refusal import check_module, checked_number, refuse
+from antichain.pytorch.same import check_same
 from antichain.pytorch.translate import Value, translate
 
 RESERVED = ("images", "labels", "loss")
@@ -53,7 +53,7 @@ def label_smoothing_of(loss):
     smoothing = loss.label_smoothing
     if isinstance(smoothing, str) or not 0 <= smoothing < 1:
         raise AntichainError(f"label_smoothing is from 0 to below 1, not {smoothing!r}")
-    if any(getattr(loss, kind, None) for kind in ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks")):
+    if any(hooks for kind, hooks in vars(loss).items() if kind.endswith(("ward_hooks", "ward_pre_hooks"))):
         raise AntichainError("the loss has hooks, which are not supported (remove them)")
     return float(smoothing)
 
@@ -114,14 +114,38 @@ def checked_labels(labels, batch, classes):
     return labels.long()
 
 
-def checked_weight(auxiliary):
+def read(module, images, loss, auxiliary, clauses=(), training=True):
+    """Returns what is captured of a module, the copy of it that ran, the Translation, and the values that
+    losses are taken of. Throws AntichainError, which begins with the clauses, where something is not supported.
+    """
+    clauses = [*clauses]
     try:
-        weight = float(auxiliary)
-    except (TypeError, ValueError):
-        weight = math.nan
-    if not 0 <= weight < math.inf:
-        raise AntichainError(f"auxiliary is the weight of a loss, 0 or more, not {auxiliary!r}")
-    return weight
+        whole, copy = capture(module, {"images": images}, training)
+    except AntichainError:
+        refuse(clauses)
+        raise
+    if auxiliary and len(whole.outputs) == 1:
+        raise AntichainError(
+            "auxiliary is the weight of the loss of each further output, but the model has one output"
+        )
+    for call in whole.calls:
+        if call.key == "batch_norm" and not training:  # the mode alone is what differs
+            call.kwargs["training"] = True
+    outputs = [logits_of(output, loss) for output in whole.outputs[: None if auxiliary else 1]]
+    captured = dataclasses.replace(whole, calls=needed(whole.calls, outputs), outputs=outputs)
+    name_calls(captured.calls, RESERVED, clauses)
+    t, logits, problems = translate(captured, RESERVED, ROWS)
+    refuse(clauses + frozen(copy, t.parameters), problems, captured.calls, OPERATORS)
+    for i, value in enumerate(logits):
+        if not isinstance(value, Value) or value.rank != 2:
+            raise AntichainError(
+                f"the model's output has the shape {getattr(value, 'shape', None)}, but cross-entropy "
+                "takes one number for each class, N x K"
+            )
+        if value.shape[1] < 2:
+            raise AntichainError("the model has one class, but cross-entropy takes two at least")
+        logits[i] = t.plain(value)
+    return whole, copy, t, logits
 
 
 def stored_numbers(name, tensor):
@@ -215,38 +239,24 @@ def write_folder(module, example_inputs, loss, folder, labels, auxiliary, record
 
 
 def written(module, example_inputs, loss, folder, labels, auxiliary, with_record):
-    auxiliary = checked_weight(auxiliary)
+    check_module(module)
+    auxiliary = checked_number("auxiliary", auxiliary)
     smoothing = label_smoothing_of(loss)
     clauses = what_is_not_done(module)
     images = example_images(example_inputs)
-    try:
-        whole, copy = capture(module, {"images": images})
-    except AntichainError:
-        refuse(clauses)
-        raise
-    if auxiliary and len(whole.outputs) == 1:
-        raise AntichainError(
-            "auxiliary is the weight of the loss of each further output, but the model has one output"
-        )
-    outputs = [logits_of(output, loss) for output in whole.outputs[: None if auxiliary else 1]]
-    captured = dataclasses.replace(whole, calls=needed(whole.calls, outputs), outputs=outputs)
-    name_calls(captured.calls, RESERVED, clauses)
-    t, logits, problems = translate(captured, RESERVED, ROWS)
-    refuse(clauses + frozen(copy, t.parameters), problems, captured.calls, OPERATORS)
-    for i, value in enumerate(logits):
-        if not isinstance(value, Value) or value.rank != 2:
-            raise AntichainError(
-                f"the model's output has the shape {getattr(value, 'shape', None)}, but cross-entropy "
-                "takes one number for each class, N x K"
-            )
-        if value.shape[1] < 2:
-            raise AntichainError("the model has one class, but cross-entropy takes two at least")
-        logits[i] = t.plain(value)
+    whole, copy, t, logits = read(module, images, loss, auxiliary, clauses)
     losses = [Loss("loss", label_smoothing=smoothing)] + [
         Loss(t.names.unique(f"loss.auxiliary{i}"), auxiliary, smoothing) for i in range(1, len(logits))
     ]
     labels = checked_labels(labels, len(images), logits[0].shape[1])
     check(copy, whole, {"images": images})
+    check_same(
+        module,
+        copy,
+        images,
+        (t, logits),
+        lambda net, x, training: read(net, x, loss, training and auxiliary, training=training)[2:],
+    )
     arrays, notes = stored_state(module, t)
     of_losses = dataclasses.replace(whole, outputs=whole.outputs[: len(losses)])
     training = Training(module, of_losses, loss_function(loss), losses, images, labels)
@@ -256,7 +266,7 @@ def written(module, example_inputs, loss, folder, labels, auxiliary, with_record
     try:
         folder = pathlib.Path(folder if folder is not None else f"{name}.antichain")
         folder.mkdir(parents=True, exist_ok=True)
-        text = graph_json(name, captured.made_by, t, images, labels, losses, logits, notes)
+        text = graph_json(name, whole.made_by, t, images, labels, losses, logits, notes)
         for name in ("graph.json", "weights.safetensors", "check.safetensors"):
             (folder / name).unlink(missing_ok=True)  # a symbolic link is not followed
         (folder / "graph.json").write_text(text)

@@ -3,8 +3,6 @@ so it is refused here, each by the name of the module or parameter."""
 
 import torch
 
-from antichain.error import AntichainError
-
 # Modules of torch.nn that compute one thing in training and another in evaluation.
 TWO_MODES = (
     torch.nn.modules.batchnorm._NormBase,
@@ -32,7 +30,21 @@ def _backward_hooks(module):
 
 
 def _gradient_hooks(parameter):
-    return any(getattr(parameter, k, None) for k in ("_backward_hooks", "_post_accumulate_grad_hooks"))
+    """Says whether a parameter has hooks, or the node has that accumulates its gradient. PyTorch shows that
+    node's hooks only to who adds one."""
+    if any(getattr(parameter, k, None) for k in ("_backward_hooks", "_post_accumulate_grad_hooks")):
+        return True
+    if not parameter.requires_grad or isinstance(parameter, torch.nn.parameter.UninitializedTensorMixin):
+        return False
+    node = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
+    for add in (getattr(node, k, None) for k in ("register_hook", "register_prehook")):
+        if add:
+            own = add(print)
+            hooks = own.hooks_dict_ref()
+            own.remove()
+            if hooks:
+                return True
+    return False
 
 
 def _computed_weights(module):
@@ -65,11 +77,7 @@ def _of_one_memory(tensors):
 
 
 def what_is_not_done(module):
-    """Returns what of a module's state Antichain would not do, as clauses of a sentence. Throws
-    AntichainError where it is no module of which parameters can be read."""
-    if not isinstance(module, torch.nn.Module):
-        said = f"the class {module.__name__}" if isinstance(module, type) else type(module).__name__
-        raise AntichainError(f"the model is a torch.nn.Module, but {said} is given")
+    """Returns what of a module's state Antichain would not do, as clauses of a sentence."""
     modules = dict(module.named_modules())
     parameters = dict(module.named_parameters())
     clauses = []

@@ -23,6 +23,7 @@ from antichain.objects import Profile
 from antichain.pytorch.calls import Call, Kind, map_leaves, needed, references, replay, tensors_in
 from antichain.pytorch.capture import capture, said
 from antichain.pytorch.names import Names, name_calls, parameters, readable
+from antichain.pytorch.refusal import check_module, checked_number
 
 MOST_RUNS = 100
 
@@ -247,18 +248,9 @@ def called_once(module, tensors):
     return [name for name, count in calls.items() if count == 1]
 
 
-def checked_number(name, value):
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not 0 <= number < math.inf:
-        raise AntichainError(f"{name} is a number, 0 or more, not {value!r}")
-    return number
-
-
 def measure_module(module, example_inputs, file, seconds, device, loss, link_bytes_per_s, link_latency_s):
     """Does what antichain.profile_torch says."""
+    check_module(module)
     end = time.perf_counter() + checked_number("seconds", seconds)
     link_bytes_per_s = checked_number("link_bytes_per_s", link_bytes_per_s)
     link_latency_s = checked_number("link_latency_s", link_latency_s)
@@ -269,8 +261,6 @@ def measure_module(module, example_inputs, file, seconds, device, loss, link_byt
         raise AntichainError(f"PyTorch can't compute on the device {device!r}: {said(problem)}") from problem
     if device.type not in ("cpu", "cuda"):
         raise AntichainError(f'a model is measured on the device "cpu" or "cuda", not on {str(device)!r}')
-    if not isinstance(module, torch.nn.Module):
-        raise AntichainError(f"a model is a torch.nn.Module, not {type(module).__name__}")
     args, keywords = example_call(example_inputs)
     examples = named_tensors(module, args, keywords)
     captured, recorded = capture(taking_tensors(module, args, keywords), examples)

@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 from antichain.error import AntichainError
 from antichain.pytorch.calls import replay
-from antichain.pytorch.capture import in_training, said, users_line
+from antichain.pytorch.capture import copied, said, users_line
 from antichain.pytorch.normalise import flat
 
 RATE, STEPS = 1e-3, 5  # of stochastic gradient descent, without momentum and decay
@@ -91,7 +91,7 @@ class Training:
 
     def own(self, steps, dtype, scale=1):
         """Trains a copy of the user's own module."""
-        module = in_training(self.module).to(dtype)
+        module = copied(self.module).to(dtype)
         state = dict([*module.named_parameters(), *module.named_buffers()])
         try:
             with WithoutRandomness():
@@ -108,7 +108,7 @@ class Training:
 
     def read(self, steps, dtype, look=lambda call, value: None):
         """Trains what was read of the module. `look` sees each call and its result in the first step."""
-        module = in_training(self.module).to(dtype)
+        module = copied(self.module).to(dtype)
         state = dict([*module.named_parameters(), *module.named_buffers()])
         constants = {
             name: t.to(dtype) if t.is_floating_point() else t for name, t in self.captured.tensors.items()

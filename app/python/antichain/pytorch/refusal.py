@@ -2,7 +2,10 @@
 things are counted; what together makes attention is called so."""
 
 import collections
+import math
 import re
+
+import torch
 
 from antichain.error import AntichainError
 from antichain.pytorch.calls import Kind, Tensor, references
@@ -10,6 +13,22 @@ from antichain.pytorch.calls import Kind, Tensor, references
 MOST = 12  # things in a sentence
 PRODUCTS = {"matmul", "bmm", "baddbmm", "einsum", "mm"}
 ATTENTION = {"multi_head_attention_forward", "scaled_dot_product_attention", "_native_multi_head_attention"}
+
+
+def checked_number(name, value):
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise AntichainError(f"{name} is a number, 0 or more, not {value!r}")
+    return number
+
+
+def check_module(module):
+    if not isinstance(module, torch.nn.Module):
+        said = f"the class {module.__name__}" if isinstance(module, type) else type(module).__name__
+        raise AntichainError(f"a model is a torch.nn.Module, not {said}")
 
 
 def _of_computed(call):

@@ -1,0 +1,69 @@
+"""Makes sure that a module computes one network: on other numbers of samples, when it runs again, and in
+evaluation mode. The network is read once more of each, and compared node by node."""
+
+import itertools
+
+import torch
+
+from antichain.error import AntichainError
+
+RANDOM = ("dropout", "stochastic_depth")  # which evaluation leaves out
+
+
+def nodes_before(t, logits, without):
+    """Returns what the outputs depend on, in order: what each node computes whatever its name, and the node."""
+    wanted = {value.node for value in logits}
+    for node in reversed(t.nodes):
+        if node.name in wanted:
+            wanted.update(node.inputs)
+    weights = {own: name for name, own in t.state.items()}
+    number, nodes = {"images": -1}, []
+    for node in t.nodes:
+        if node.name not in wanted:
+            continue
+        if node.op in without:
+            number[node.name] = number[node.inputs[0]]
+            continue
+        number[node.name] = len(nodes)
+        owned = {own for own in weights if own == node.name or own.rpartition(".")[0] == node.name}
+        nodes.append(
+            (
+                (node.op, node.options, [number[i] for i in node.inputs], {weights[own] for own in owned}),
+                node,
+            )
+        )
+    return nodes, [number[value.node] for value in logits]
+
+
+def difference(one, other, without=()):
+    """Returns where two networks differ first, or None. Each is a Translation and its outputs."""
+    (mine, ends), (theirs, other_ends) = (nodes_before(*read, without) for read in (one, other))
+    for a, b in itertools.zip_longest(mine, theirs, fillvalue=(None, None)):
+        if a[0] != b[0]:
+            there, here = (f"{n.op} at {n.where}" if n else "nothing" for n in (b[1], a[1]))
+            return f"{there} instead of {here}"
+    return None if ends == other_ends else "it returns another tensor"
+
+
+def check_same(module, used, images, known, read):
+    """Throws AntichainError where a module computes something else than what is known of it, a Translation
+    and the outputs. `used` is a copy of the module that ran before; `read` returns the same of a module,
+    images, and the mode."""
+
+    def wrong(module, samples, training=True):
+        try:
+            other = read(module, images[torch.arange(samples) % len(images)], training)
+        except AntichainError as problem:
+            return str(problem)
+        return difference((known[0], known[1][: len(other[1])]), other, () if training else RANDOM)
+
+    count = len(images)
+    for samples in sorted({2, 2 * count + 1 if count <= 8 else count // 2} - {count}):
+        again = wrong(used, samples)
+        if again:
+            on_others = wrong(module, samples)
+            when = f"on {samples} samples than on {count}" if on_others else "when it runs again"
+            raise AntichainError(f"the model computes something else {when}: {on_others or again}")
+    in_evaluation = wrong(module, count, training=False)
+    if in_evaluation:
+        raise AntichainError(f"the model computes something else in evaluation mode: {in_evaluation}")
