@@ -15,6 +15,8 @@
 //                      front of batch norm).
 //   weights    1e-2    As gradients, whose sum they are: an error is relative to how far a tensor moved, plus
 //                      a hundredth of how far all parameters did. Each step may round it by 2^-24 of itself.
+//                      Some running means are 0 but for rounding (that of a batch norm behind a convolution
+//                      of normalised numbers), so a hundredth of the running deviation is added to theirs.
 //
 // Some networks increase rounding errors without bound. Batch norm over two numbers that are nearly equal is
 // such a case, as small images and two samples give it. Two further limits allow for that, and the largest
@@ -41,6 +43,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "app/cli/checks.h"
 #include "app/cli/commands.h"
@@ -243,6 +246,15 @@ std::vector<double> doubles(const NamedTensor& t) {
                     t.values);
 }
 
+// Returns the root of the sum of a running mean's variances, or 0 for another tensor.
+double running_deviation(const Recording& recording, const std::string& name) {
+  constexpr std::string_view mean = "mean";
+  if (!name.ends_with("running_mean")) return 0;
+  const NamedNumbers* variance =
+      recording.find("after." + std::string(name, 0, name.size() - mean.size()) + "var");
+  return variance ? std::sqrt(std::accumulate(variance->values.begin(), variance->values.end(), 0.0)) : 0;
+}
+
 // Old recordings have no weights after the steps.
 std::vector<Compared> compare_weights(const Recording& recording, const Weights& before, const Measured& ours,
                                       const Measured& rounded, const std::vector<Compared>& losses) {
@@ -259,7 +271,8 @@ std::vector<Compared> compare_weights(const Recording& recording, const Weights&
     const NamedNumbers* right = recording.find("after." + t.name);
     if (!right) continue;
     const bool parameter = ours.gradients.find(t.name) != nullptr;
-    const double length = moved(t) + (parameter ? whole / 100 : 0) + rounded_by_steps * norm(right->values);
+    const double others = parameter ? whole : running_deviation(recording, t.name);
+    const double length = moved(t) + others / 100 + rounded_by_steps * norm(right->values);
     const auto share = [&](double distance) { return distance == 0 ? 0 : distance / length; };
     all.push_back({parameter ? "after the steps, the parameter" : "after the steps, the buffer", t.name,
                    share(distance(doubles(t), right->values)),

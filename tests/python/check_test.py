@@ -1,4 +1,4 @@
-"""`antichain check` computes what PyTorch recorded of two models of torchvision (of eight with
+"""`antichain check` computes what PyTorch recorded of three models of torchvision (of eight with
 ANTICHAIN_LARGE_TESTS=1), which tests/scripts/torchvision_models.py does with all of them;
 docs/torchvision.csv is its table. It still finds mistakes in one of those whose own float32 errors are the
 largest."""
@@ -23,9 +23,10 @@ try:
 except SystemExit:  # torchvision is absent
     torchvision_models = None
 
-MODELS = ["mobilenet_v3_small", "shufflenet_v2_x0_5"]
+MODELS = ["mobilenet_v3_small", "shufflenet_v2_x0_5", "squeezenet1_1"]
+WHOLE = ["efficientnet_b0", "mobilenet_v3_small", "squeezenet1_1"]  # all of their weights can be compared
 if os.environ.get("ANTICHAIN_LARGE_TESTS"):
-    MODELS += ["efficientnet_b0", "googlenet", "mnasnet0_5", "regnet_y_400mf", "resnet18", "squeezenet1_1"]
+    MODELS += ["efficientnet_b0", "googlenet", "mnasnet0_5", "regnet_y_400mf", "resnet18"]
 
 
 @unittest.skipIf(torchvision_models is None, "needs torchvision")
@@ -39,7 +40,8 @@ class Check(unittest.TestCase):
                 self.assertEqual(line.get("not translated because"), None)
                 self.assertEqual(line["check"], "passed")
                 # Roundings that grow a thousandfold in each step leave nothing to compare in some weights.
-                self.assertRegex(line["not compared"], r"^(\d+ of \d+ weights)?$")
+                left_out = r"^$" if name in WHOLE else r"^(\d+ of \d+ weights)?$"
+                self.assertRegex(line["not compared"], left_out)
 
     def test_mistakes_are_found(self):
         warnings.simplefilter("ignore")

@@ -91,7 +91,7 @@ class Numbers(Case):
         for make in [small_convnext, *(functools.partial(of_torchvision, name) for name in MODELS)]:
             with self.subTest(str(make)):
                 model = seeded(make)
-                self.write(model, 2, 3, 32, 32)
+                self.write(model, 2, 3, 64, 64)  # smaller ones increase roundings a million times
                 graph_run.GraphRun(self.folder).compare()
                 written = safetensors.read(self.folder / "weights.safetensors")
                 state = model.state_dict()  # of auxiliary heads, too, which are kept as they are
