@@ -531,15 +531,15 @@ class State(Case):
         self.write(left, 2, 3, 8, 8, record=False)
 
     def test_what_depends_on_the_number_of_samples(self):
-        for f, samples, said in (
-            (lambda self, x: F.relu(x) if x.shape[0] > 4 else x, 2, "on 5 samples than on 2: relu at the model"),
-            (lambda self, x: x if len(x) > 4 else F.silu(x), 8, "on 2 samples than on 8: activate at the model"),
-            (lambda self, x: F.relu(x) if x.size(0) % 2 else x, 2, "on 5 samples than on 2: relu at the model"),
-            (lambda self, x: x.view(8, -1).view(8, 8, 8, 8), 8, "on 2 samples than on 8: "),
-            (lambda self, x: x.view(2, -1, 8, 8)[:, :8], 2, "on 5 samples than on 2: "),
-            (lambda self, x: F.dropout(x, 0.1 * len(x)), 2, "on 5 samples than on 2: dropout at the model"),
-            (lambda self, x: self.twin(x) if len(x) > 2 else self.c(x), 2, "on 5 samples than on 2: conv2d at"),
-            (lambda self, x: F.relu(x) if len(x) > 20 else x, 64, "on 2 samples than on 64: mean at"),
+        for samples, said, f in (
+            (2, "on 5 samples than on 2: relu at the", lambda self, x: F.relu(x) if x.shape[0] > 4 else x),
+            (8, "on 2 samples than on 8: activate at", lambda self, x: x if len(x) > 4 else F.silu(x)),
+            (2, "on 5 samples than on 2: relu at the", lambda self, x: F.relu(x) if x.size(0) % 2 else x),
+            (8, "on 2 samples than on 8: ", lambda self, x: x.view(8, -1).view(8, 8, 8, 8)),
+            (2, "on 5 samples than on 2: ", lambda self, x: x.view(2, -1, 8, 8)[:, :8]),
+            (2, "on 5 samples than on 2: dropout at", lambda self, x: F.dropout(x, 0.1 * len(x))),
+            (2, "on 5 samples than on 2: conv2d", lambda self, x: (self.twin if len(x) > 2 else self.c)(x)),
+            (64, "on 2 samples than on 64: mean at", lambda self, x: F.relu(x) if len(x) > 20 else x),
         ):
             with self.subTest(said, samples=samples):
                 convs = {"c": nn.Conv2d(8, 8, 1), "twin": nn.Conv2d(8, 8, 1)}

@@ -98,9 +98,12 @@ def capture(module, examples, training=True):
 
 def counters(module):
     """Returns the numbers and texts that a module holds, and where."""
-    plain = (bool, int, float, complex, str)
+
+    def plain(leaf):
+        return leaf if isinstance(leaf, (bool, int, float, complex, str)) else None
+
     return {
-        f"{key} of {named(name, m)}": [map_leaves(lambda leaf: leaf if isinstance(leaf, plain) else 0, value)]
+        f"{key} of {named(name, m)}": [map_leaves(plain, value)]
         for name, m in module.named_modules()
         for key, value in vars(m).items()
     }
@@ -126,8 +129,8 @@ def check(module, captured, examples):
     changed = [where for where, value in counters(module).items() if before.get(where, value) != value]
     if changed:
         raise AntichainError(
-            f"forward changes {in_list(changed)} each time, but a model has to compute the same each time (keep "
-            "such a count outside of the model)"
+            f"forward changes {in_list(changed)} each time, but a model has to compute the same each time "
+            "(keep such a count outside of the model)"
         )
     for output, tensor in zip(captured.outputs, expected):
         if isinstance(output, Call) and not torch.allclose(

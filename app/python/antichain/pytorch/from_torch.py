@@ -116,7 +116,8 @@ def checked_labels(labels, batch, classes):
 
 def read(module, images, loss, auxiliary, clauses=(), training=True):
     """Returns what is captured of a module, the copy of it that ran, the Translation, and the values that
-    losses are taken of. Throws AntichainError, which begins with the clauses, where something is not supported.
+    losses are taken of. Throws AntichainError, which begins with the clauses, where something is not
+    supported.
     """
     clauses = [*clauses]
     try:

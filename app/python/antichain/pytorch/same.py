@@ -1,5 +1,5 @@
 """Makes sure that a module computes one network: on other numbers of samples, when it runs again, and in
-evaluation mode. The network is read once more of each, and compared node by node."""
+evaluation mode. For each the module is read once more, and the networks are compared node by node."""
 
 import itertools
 
@@ -11,7 +11,8 @@ RANDOM = ("dropout", "stochastic_depth")  # which evaluation leaves out
 
 
 def nodes_before(t, logits, without):
-    """Returns what the outputs depend on, in order: what each node computes whatever its name, and the node."""
+    """Returns the nodes that the outputs depend on, each behind what it computes whatever its name, and the
+    numbers of the outputs in that list. Nodes of the kinds in `without` are left out."""
     wanted = {value.node for value in logits}
     for node in reversed(t.nodes):
         if node.name in wanted:
@@ -47,8 +48,8 @@ def difference(one, other, without=()):
 
 def check_same(module, used, images, known, read):
     """Throws AntichainError where a module computes something else than what is known of it, a Translation
-    and the outputs. `used` is a copy of the module that ran before; `read` returns the same of a module,
-    images, and the mode."""
+    and the outputs. `used` is a copy of the module that ran before; `read` returns these two for a module,
+    images, and whether it trains."""
 
     def wrong(module, samples, training=True):
         try:
