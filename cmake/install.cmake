@@ -51,5 +51,7 @@ install(FILES ${CMAKE_BINARY_DIR}/antichainConfig.cmake ${CMAKE_BINARY_DIR}/anti
 # share/doc/antichain has files to read, and share/antichain has files that a user copies and edits.
 install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN "*.in" EXCLUDE)
+# Debian's Python looks there for packages; another prefix is named by PYTHONPATH.
+install(DIRECTORY app/python/antichain DESTINATION lib/python3/dist-packages PATTERN __pycache__ EXCLUDE)
 install(DIRECTORY slurm examples DESTINATION ${CMAKE_INSTALL_DATADIR}/antichain USE_SOURCE_PERMISSIONS)
 include(cmake/package.cmake)
