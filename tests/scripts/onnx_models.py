@@ -2,8 +2,8 @@
 """Exports classification models of torchvision to ONNX, imports them, and compares the logits with PyTorch's.
 
 The logits compared are those of the graph that `python -m antichain.onnx import` makes, carried out in
-float64, and where onnxruntime is installed those of the ONNX file that `export` makes of it. The script prints
-a table, and fails where an error is above 1e-5 of the largest logit.
+float64, and where onnxruntime is installed those of the ONNX file that `export` makes of it. The script
+prints a table, and fails where an error is above 1e-5 of the largest logit.
 
   tests/scripts/onnx_models.py [--opsets 11 13 17] [MODEL …]
 """
@@ -104,7 +104,9 @@ def attempt(name, opset, folder):
     """Returns how far the logits are from PyTorch's, as a share of the largest: of the graph that was
     imported, and of the ONNX file that is made of it (None without onnxruntime)."""
     model, images = made(name)
-    file, imported, again = (pathlib.Path(folder) / n for n in ("net.onnx", "net.antichain", "again.onnx"))
+    file, imported, again = (
+        pathlib.Path(folder) / n for n in ("net.onnx", "net.antichain", "again.onnx")
+    )
     torch.onnx.export(model, images, str(file), opset_version=opset, input_names=["images"])
     import_onnx(file, imported)
     with torch.no_grad():

@@ -17,7 +17,11 @@ def graph_text(model, made_by, inputs, nodes, notes=()):
 
     head = {"format": "antichain graph", "version": 1, "model": model, "made_by": made_by}
     lists = {"inputs": inputs, "nodes": nodes, **({"state_dict": notes} if notes else {})}
-    return json.dumps(head)[:-1] + "".join(f',\n"{name}": {listed(all_)}' for name, all_ in lists.items()) + "}\n"
+    return (
+        json.dumps(head)[:-1]
+        + "".join(f',\n"{name}": {listed(all_)}' for name, all_ in lists.items())
+        + "}\n"
+    )
 
 
 def write_folder(folder, graph, weights, check=None):

@@ -13,7 +13,8 @@ from antichain.program import find
 
 
 def export_run(run, words, file):
-    """Exports the weights that `antichain export WORDS --init RUN` takes, in the network that the words name."""
+    """Exports the weights that `antichain export WORDS --init RUN` takes, in the network that the
+    words name."""
     with tempfile.TemporaryDirectory() as held:
         folder = pathlib.Path(held) / "run.antichain"
         command = [find(), "export", *words, f"--init={run}", f"--out={folder}"]
@@ -29,7 +30,9 @@ def export_run(run, words, file):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="python -m antichain.onnx", description="Networks from and to ONNX files.")
+    parser = argparse.ArgumentParser(
+        prog="python -m antichain.onnx", description="Networks from and to ONNX files."
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     to_us = commands.add_parser("import", help="make a folder NAME.antichain of an ONNX file")
     to_us.add_argument("file", metavar="FILE.onnx")
@@ -58,7 +61,8 @@ def main():
         count = export_run(given.run, words, given.file)
     else:
         raise AntichainError(
-            f"{given.run} is no folder NAME.antichain: where it has weights, name their network by --model or "
+            f"{given.run} is no folder NAME.antichain: where it has weights, name their network by "
+            f"--model or "
             "--graph"
         )
     print(f"{given.file}: the network of {given.run}, with {count} tensors")

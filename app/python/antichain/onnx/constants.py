@@ -63,11 +63,25 @@ def _slice(node, x):
     return x[0].array[tuple(at)]
 
 
-def _filled(node, x):
-    if math.prod(int(i) for i in x[0].array) > MOST_INTEGERS:
+def _shape_of(constant):
+    shape = [int(i) for i in constant.array]
+    if math.prod(shape) > MOST_INTEGERS:
         raise ValueError("too many numbers")
-    fill = numbers_of(node.attributes["value"], "").array if "value" in node.attributes else numpy.float32([0])
-    return numpy.full([int(i) for i in x[0].array], fill.item(), fill.dtype)
+    return shape
+
+
+def _expand(node, x):
+    return x[0].array * numpy.ones(_shape_of(x[1]), x[0].array.dtype)
+
+
+def _filled(node, x):
+    shape = _shape_of(x[0])
+    fill = (
+        numbers_of(node.attributes["value"], "").array
+        if "value" in node.attributes
+        else numpy.float32([0])
+    )
+    return numpy.full(shape, fill.item(), fill.dtype)
 
 
 def _shape(node, x):
@@ -105,6 +119,7 @@ FOLDS = {
     "Concat": _concat,
     "ConstantOfShape": _filled,
     "Div": _arithmetic(_quotient),
+    "Expand": _expand,
     "Floor": _of_first(numpy.floor),
     "Gather": _gather,
     "Identity": _of_first(numpy.asarray),
@@ -117,7 +132,14 @@ FOLDS = {
     "Transpose": lambda node, x: x[0].array.transpose(node.attributes.get("perm")),
     "Unsqueeze": _unsqueeze,
 }
-MOVES = ("Cast", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")  # whose result keeps its name
+MOVES = (
+    "Cast",
+    "Identity",
+    "Reshape",
+    "Squeeze",
+    "Transpose",
+    "Unsqueeze",
+)  # whose result keeps its name
 
 
 class Constants:
@@ -145,12 +167,14 @@ class Constants:
         self.left -= numbers
         if self.left < 0:
             raise AntichainError(
-                f"{self.file.origin}: its constants and weights grow to more numbers than the file has bytes: "
+                f"{self.file.origin}: its constants and weights grow to more numbers than the file has "
+                f"bytes: "
                 "no exporter writes such a network"
             )
 
     def fold(self, node):
-        """Returns the output of a node that computes with constants only, or None where it is no such node."""
+        """Returns the output of a node that computes with constants only, or None where it is no such
+        node."""
         if len(node.outputs) != 1:
             return None
         if node.op == "Constant":
@@ -171,7 +195,12 @@ class Constants:
         """Returns the value of a node "Constant", or None where it has none that is read."""
         if node.attributes.get("value") is not None:
             return numbers_of(node.attributes["value"], self.file.origin)
-        for name, kind in (("value_float", "<f4"), ("value_floats", "<f4"), ("value_int", "<i8"), ("value_ints", "<i8")):
+        for name, kind in (
+            ("value_float", "<f4"),
+            ("value_floats", "<f4"),
+            ("value_int", "<i8"),
+            ("value_ints", "<i8"),
+        ):
             if node.attributes.get(name) is not None:
                 return Constant("", numpy.array(node.attributes[name], kind))
         return None

@@ -1,6 +1,6 @@
-"""Makes an ONNX file of a folder NAME.antichain: the network's logits in evaluation, from images of any number
-of samples, with initializers that have the names of the weights. The table says which of ONNX's operators our
-operators become, with one row an operator."""
+"""Makes an ONNX file of a folder NAME.antichain: the network's logits in evaluation, from images of any
+number of samples, with initializers that have the names of the weights. The table says which of ONNX's
+operators our operators become, with one row an operator."""
 
 import json
 import pathlib
@@ -13,7 +13,18 @@ from antichain import safetensors
 from antichain.error import AntichainError
 from antichain.folder import GRAPH, WEIGHTS
 from antichain.onnx.messages import MOST_BYTES
-from antichain.onnx.names import ALIKE, DEFAULTS, FORMS, HARDSIGMOID, PAIRS, RESIZES, WINDOWS, WRITTEN_OPSET, four, pair
+from antichain.onnx.names import (
+    ALIKE,
+    DEFAULTS,
+    FORMS,
+    HARDSIGMOID,
+    PAIRS,
+    RESIZES,
+    WINDOWS,
+    WRITTEN_OPSET,
+    four,
+    pair,
+)
 from antichain.onnx.patterns import pattern_of
 from antichain.onnx.shapes import output_shape, parts_of, row_of
 from antichain.onnx.simplify import window_means
@@ -75,7 +86,9 @@ class Writing:
         self.same[self.node["name"]] = self.inputs()[0]
 
     def _initializer(self, name, array):
-        self.initializers.append(numpy_helper.from_array(numpy.ascontiguousarray(array).reshape(array.shape), name))
+        self.initializers.append(
+            numpy_helper.from_array(numpy.ascontiguousarray(array).reshape(array.shape), name)
+        )
         return name
 
     def part(self, own, shape=None):
@@ -192,7 +205,9 @@ def _layer_norm(w):
     attributes = {"axis": -len(row), "epsilon": o["eps"]}
     if not o["channels"]:
         return w.last("LayerNormalization", [x, *parts], **attributes)
-    return w.last("Transpose", [w.helper("LayerNormalization", [x, *parts], **attributes)], perm=[0, 3, 1, 2])
+    return w.last(
+        "Transpose", [w.helper("LayerNormalization", [x, *parts], **attributes)], perm=[0, 3, 1, 2]
+    )
 
 
 def _slice(w):
@@ -230,7 +245,9 @@ ROWS = {
     "mean": lambda w: w.last("ReduceMean", axes=w.options["axes"], keepdims=int(w.options["keep_dims"])),
     "multiply": lambda w: w.last("Mul"),
     "permute": lambda w: w.last("Transpose", perm=w.options["order"]),
-    "reshape": lambda w: w.last("Reshape", [*w.inputs(), w.integers([0, *w.options["shape"]])]),  # 0: all samples
+    "reshape": lambda w: w.last(
+        "Reshape", [*w.inputs(), w.integers([0, *w.options["shape"]])]
+    ),  # 0: all samples
     "slice": _slice,
     "softmax": lambda w: w.last("Softmax", axis=1),
     "stochastic_depth": Writing.leave_out,
@@ -250,7 +267,9 @@ def to_onnx(graph, weights):
     """Returns the onnx.ModelProto of a graph.json and arrays by their names. Throws AntichainError for an
     operator that ONNX does not have."""
     if sum(array.nbytes for array in weights.values()) >= MOST_BYTES - (64 << 20):
-        raise AntichainError("the weights have 2 GiB, and an ONNX file holds less: keep the network as NAME.antichain")
+        raise AntichainError(
+            "the weights have 2 GiB, and an ONNX file holds less: keep the network as NAME.antichain"
+        )
     w = Writing(graph, weights)
     logits = graph["nodes"][-1]["inputs"][0]
     needed = needed_for(logits, graph["nodes"])
@@ -267,7 +286,9 @@ def to_onnx(graph, weights):
     inputs = [info(i["name"]) for i in graph["inputs"] if i["name"] in needed]
     made = helper.make_graph(w.nodes, graph["model"], inputs, [info(logits)], w.initializers)
     opset = helper.make_opsetid("", WRITTEN_OPSET)
-    return helper.make_model(made, ir_version=IR_VERSION, opset_imports=[opset], producer_name="antichain")
+    return helper.make_model(
+        made, ir_version=IR_VERSION, opset_imports=[opset], producer_name="antichain"
+    )
 
 
 def export_onnx(folder, file):
@@ -279,7 +300,8 @@ def export_onnx(folder, file):
         model = to_onnx(graph, weights)
     except OSError as problem:
         raise AntichainError(
-            f"can't read {problem.filename}: {problem.strerror}: a folder NAME.antichain has {GRAPH} and {WEIGHTS}"
+            f"can't read {problem.filename}: {problem.strerror}: a folder NAME.antichain has {GRAPH} "
+            f"and {WEIGHTS}"
         ) from problem
     except (ArithmeticError, LookupError, TypeError, ValueError) as problem:
         raise AntichainError(

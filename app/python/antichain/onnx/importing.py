@@ -50,7 +50,8 @@ def node_name(name):
 
 
 class Translation(Shaping):
-    """The nodes made so far, and the ONNX node that is being translated. Rows of the table call its methods."""
+    """The nodes made so far, and the ONNX node that is being translated. Rows of the table call its
+    methods."""
 
     def __init__(self, file, constants):
         super().__init__(SAMPLES)
@@ -155,7 +156,8 @@ class Translation(Shaping):
     def _take_part(self, name, own, part, shape):
         if part.array.size != numpy.prod(shape, dtype=object):
             raise Unsupported(
-                f"'{self.node.op}' with a {own.replace('_', ' ') or 'factor'} of {shapes.text(part.array.shape)} "
+                f"'{self.node.op}' with a {own.replace('_', ' ') or 'factor'} of "
+                f"{shapes.text(part.array.shape)} "
                 f"where {shapes.text(shape)} is expected"
             )
         # Exporters store equal tensors once, so vectors are copied. A matrix that two nodes share is one
@@ -171,7 +173,9 @@ class Translation(Shaping):
         """Adds a node and returns its value, its axes read in `order`. `parts` are constants that are its
         parameters and buffers, by the names that the operator gives them."""
         parts, usual = parts or {}, DEFAULTS.get(op, {})
-        options = {name: one_or_two(pair(v)) if name in PAIRS else v for name, v in (options or {}).items()}
+        options = {
+            name: one_or_two(pair(v)) if name in PAIRS else v for name, v in (options or {}).items()
+        }
         stored = [x.stored for x in inputs]
         if shape is None:
             shape = shapes.output_shape(op, {**usual, **options}, stored)
@@ -253,7 +257,9 @@ def translate_nodes(t, file, nodes):
     """Translates all nodes, and throws one AntichainError that says all that can't be."""
     problems, value_of, unknown = [], None, False
     for node in nodes:
-        lost = any(t.values.get(name, t) is None for name in node.inputs)  # behind what was not translated
+        lost = any(
+            t.values.get(name, t) is None for name in node.inputs
+        )  # behind what was not translated
         try:
             if lost and node.op in ROWS:
                 raise Unsupported("")
@@ -292,11 +298,14 @@ def model_name(path):
     return (f"onnx{name}" if name[:1] in ("", "-", ".") else name)[:64]
 
 
-def folded_norms(file, nodes):
-    """Returns how many convolutions have a bias in a file that has no batch norm."""
-    if any(node.op == "BatchNormalization" for node in nodes):
+def bare_convolutions(file, nodes):
+    """Returns how many convolutions a file has where it has no batch norm. Their biases do not tell whether a
+    batch norm was folded into them: that of a fresh batch norm is 0, and exporters leave it out."""
+    if any(node.op == "BatchNormalization" for node in nodes) or file.model.producer_name.startswith(
+        "antichain"
+    ):
         return 0
-    return sum(node.op == "Conv" and node.has(2) for node in nodes)
+    return sum(node.op == "Conv" for node in nodes)
 
 
 def import_onnx(path, folder):
@@ -313,14 +322,18 @@ def import_onnx(path, folder):
     except Unsupported as problem:
         raise AntichainError(f"{file.origin}: {problem} is not supported") from problem
     inputs.append({"name": LABELS, "shape": [], "dtype": "int32"})
-    words = [re.sub(r"[\x00-\x1f\x7f]", "", w)[:64] for w in (file.model.producer_name, file.model.producer_version)]
+    words = [
+        re.sub(r"[\x00-\x1f\x7f]", "", w)[:64]
+        for w in (file.model.producer_name, file.model.producer_version)
+    ]
     text = graph_text(model_name(path), f"{' '.join(words)} (ONNX, opset {file.opset})", inputs, t.nodes)
     write_folder(folder, text, t.weights)
-    if biased := folded_norms(file, nodes):
+    if bare := bare_convolutions(file, nodes):
         print(
-            f"antichain: warning: {file.origin} has no batch norm and {biased} convolutions with a bias: if the "
-            "model has batch norms, the exporter has folded them into the convolutions, so they are gone, and "
-            "training differs from the original (docs/bring-your-model.md says how to keep them)",
+            f"antichain: warning: {file.origin} has {bare} convolutions and no batch norm: if the model "
+            f"has batch "
+            "norms, the exporter has folded them into the convolutions, so they are gone, and training "
+            "differs "
+            "from the original (docs/bring-your-model.md says how to keep them)",
             file=sys.stderr,
         )
-    return t

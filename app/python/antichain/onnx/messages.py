@@ -70,9 +70,12 @@ def numbers_of(tensor, origin):
 
     if tensor.data_type not in TYPES:
         known = onnx.TensorProto.DataType.values()
-        said = onnx.TensorProto.DataType.Name(tensor.data_type) if tensor.data_type in known else "unknown"
+        said = (
+            onnx.TensorProto.DataType.Name(tensor.data_type) if tensor.data_type in known else "unknown"
+        )
         refuse(
-            f"has the type {tensor.data_type} ({said})", "float32, float64, int32, int64 and bool are read"
+            f"has the type {tensor.data_type} ({said})",
+            "float32, float64, int32, int64 and bool are read",
         )
     kind = numpy.dtype(TYPES[tensor.data_type])
     shape = tuple(tensor.dims)
@@ -83,11 +86,17 @@ def numbers_of(tensor, origin):
             refuse(f"of {text(shape)} has {len(tensor.raw_data)} bytes", "the file is damaged")
         values = numpy.frombuffer(tensor.raw_data, kind)
     else:
-        fields = (tensor.float_data, tensor.double_data) if kind.kind == "f" else (tensor.int32_data, tensor.int64_data)
+        fields = (
+            (tensor.float_data, tensor.double_data)
+            if kind.kind == "f"
+            else (tensor.int32_data, tensor.int64_data)
+        )
         values = numpy.array(max(fields, key=len), kind)
         if len(values) != math.prod(shape):
             refuse(f"of {text(shape)} has {len(values)} numbers", "the file is damaged")
-    return Constant(tensor.name, values.reshape(shape).astype("<f4" if kind.kind == "f" else "<i8", copy=False))
+    return Constant(
+        tensor.name, values.reshape(shape).astype("<f4" if kind.kind == "f" else "<i8", copy=False)
+    )
 
 
 def _take_external(tensor, file, origin, read):
@@ -103,14 +112,17 @@ def _take_external(tensor, file, origin, read):
         beside = file.parent / name
         if beside.is_symlink() or not beside.is_file() or beside.stat().st_size > MOST_EXTERNAL_BYTES:
             raise AntichainError(
-                f"{origin}: the numbers of '{tensor.name[:256]}' lie in {name}, which is no file of at most 8 "
+                f"{origin}: the numbers of '{tensor.name[:256]}' lie in {name}, which is no file of at "
+                f"most 8 "
                 "GiB beside it: external data are read from files in the same folder, and not from a link"
             )
         read[name] = beside.read_bytes()
     data = read[name]
     places = [entries.get("offset", "0"), entries.get("length", "")]
     if not all(place.isascii() and place.isdigit() for place in places if place != ""):
-        raise AntichainError(f"{origin}: external data lie at {places}: a number of bytes is expected there")
+        raise AntichainError(
+            f"{origin}: external data lie at {places}: a number of bytes is expected there"
+        )
     begin = int(places[0] or 0)
     length = int(places[1]) if places[1] else max(0, len(data) - begin)
     if begin + length > len(data):
@@ -183,7 +195,8 @@ def read_file(path):
     most = max((len(node.input) for node in graph.node), default=0)
     if len(graph.node) > MOST_NODES or most > MOST_INPUTS:
         raise AntichainError(
-            f"{origin} has {len(graph.node)} nodes of up to {most} inputs: {MOST_NODES} nodes of {MOST_INPUTS} "
+            f"{origin} has {len(graph.node)} nodes of up to {most} inputs: {MOST_NODES} nodes of "
+            f"{MOST_INPUTS} "
             "inputs are the most"
         )
     read, constants = {}, {}
@@ -200,7 +213,9 @@ def read_file(path):
     for node in nodes:
         for name in filter(None, node.outputs):
             if name in given:
-                raise AntichainError(f"{origin}: two nodes or inputs give '{name[:256]}': the file is damaged")
+                raise AntichainError(
+                    f"{origin}: two nodes or inputs give '{name[:256]}': the file is damaged"
+                )
             given.add(name)
     size = len(data) + sum(map(len, read.values()))
     return File(origin, model, opset, nodes, constants, size)

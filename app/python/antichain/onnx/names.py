@@ -1,5 +1,6 @@
 """What ONNX and Antichain have alike, for both directions: operators, the attributes of windows, and forms
-that are written as several operators. `defaults` are our options' in layers/*.h, which graph.json leaves out."""
+that are written as several operators. `defaults` are our options' in layers/*.h, which graph.json leaves out.
+"""
 
 OLDEST_OPSET, NEWEST_OPSET, WRITTEN_OPSET = 11, 21, 17
 

@@ -95,6 +95,14 @@ def cast(t, node):
     return t.input()
 
 
+@row("CastLike")
+def cast_like(t, node):
+    like, constant = t.constant(1), t.constant(0)
+    if like is not None and not like.is_float:
+        raise Unsupported("CastLike a tensor of integers")
+    return t.input() if constant is None else Constant(constant.name, constant.array.astype("<f4"))
+
+
 @row("Dropout")
 def dropout(t, node):
     p = t.weight(1, "a ratio").number if node.has(1) else node.get("ratio", 0.5)
@@ -279,7 +287,11 @@ def pad(t, node):
 @row("Resize")
 def resize(t, node):
     x = image_of(t, t.input(), "Resize")
-    usual = {"mode": "nearest", "coordinate_transformation_mode": "half_pixel", "nearest_mode": "round_prefer_floor"}
+    usual = {
+        "mode": "nearest",
+        "coordinate_transformation_mode": "half_pixel",
+        "nearest_mode": "round_prefer_floor",
+    }
     given = {name: node.get(name, value) for name, value in usual.items()}
     if given["mode"] == "linear" and given["coordinate_transformation_mode"] == "pytorch_half_pixel":
         given["coordinate_transformation_mode"] = "half_pixel"
@@ -287,7 +299,9 @@ def resize(t, node):
         if all(given[name] == value for name, value in wanted.items()):
             break
     else:
-        raise Unsupported(f"Resize of the mode {given['mode']} at {given['coordinate_transformation_mode']}")
+        raise Unsupported(
+            f"Resize of the mode {given['mode']} at {given['coordinate_transformation_mode']}"
+        )
     options = {"mode": mode, "align_corners": align_corners}
     scales = t.constant(2)
     if node.has(3):
@@ -316,7 +330,9 @@ def linear_layer(t, weight):
         return t.emit("linear", [t.plain(x)], options=options, parts=parts)
     # Over the last of more axes it is a 1 x 1 convolution over the channels.
     image, restored = t.image(x, x.rank - 1)
-    return restored(t.emit("conv2d", [image], options={**options, "kernel": 1, "matrix": True}, parts=parts))
+    return restored(
+        t.emit("conv2d", [image], options={**options, "kernel": 1, "matrix": True}, parts=parts)
+    )
 
 
 def matrix_of(t, node, transposed):
@@ -349,7 +365,10 @@ def batch_norm(t, node):
     parts = {name: t.weight(i, what) for i, (name, what) in enumerate(names.items(), 1)}
     parts["num_batches_tracked"] = Constant("", numpy.int64(0))
     # What the file calls momentum is the share of the old statistics.
-    options = {"eps": t.real("epsilon", 1e-5), "momentum": t.float32(round(1 - node.get("momentum", 0.9), 6))}
+    options = {
+        "eps": t.real("epsilon", 1e-5),
+        "momentum": t.float32(round(1 - node.get("momentum", 0.9), 6)),
+    }
     image, restored = t.image(x, 1) if x.rank != 4 else (t.plain(x), lambda y: y)
     return restored(t.emit("batch_norm", [image], options=options, parts=parts))
 
@@ -372,7 +391,9 @@ def layer_norm(t, node):
         "bias": "bias" in parts or not parts,
     }
     if len(axes) == 1 and x.rank == 4 and x.axis(axes[0]) == 1:
-        return t.emit("layer_norm", [x], options={**options, "channels": True}, order=x.order, parts=parts)
+        return t.emit(
+            "layer_norm", [x], options={**options, "channels": True}, order=x.order, parts=parts
+        )
     if axes[-1] != x.rank - 1:
         raise Unsupported("LayerNormalization over other than the last axes")
     options["over"] = list(x.shape[axes[0] :])
@@ -386,10 +407,14 @@ def group_norm(t, node):
     if parts and "bias" not in parts:
         raise Unsupported("GroupNormalization with a scale and no bias")
     groups, channels = node.get("num_groups", 0), x.shape[1]
-    if t.opset < 21 and not node.get("per_channel", 0):  # a scale of every group becomes one of every channel
+    if t.opset < 21 and not node.get(
+        "per_channel", 0
+    ):  # a scale of every group becomes one of every channel
         for name, part in parts.items():
             if part.array.size and channels % part.array.size == 0:
-                parts[name] = Constant(part.name, numpy.repeat(part.array.ravel(), channels // part.array.size))
+                parts[name] = Constant(
+                    part.name, numpy.repeat(part.array.ravel(), channels // part.array.size)
+                )
     options = {"groups": groups, "eps": t.real("epsilon", 1e-5), "affine": bool(parts)}
     return t.emit("group_norm", [x], options=options, parts=parts)
 
@@ -427,7 +452,9 @@ def scale_channels(t, x, factor):
     """Returns a product with a constant: one factor per channel is a layer scale."""
     shape = factor.array.shape
     ahead = x.rank - len(shape)
-    along = [ahead + i for i, extent in enumerate(shape) if extent != 1 and ahead >= 0]  # where factors differ
+    along = [
+        ahead + i for i, extent in enumerate(shape) if extent != 1 and ahead >= 0
+    ]  # where factors differ
     if (
         x.rank != 4
         or not along
@@ -499,7 +526,8 @@ def reshape(t, node):
         samples = "any number of" if t.file_samples is None else t.file_samples
         shown = ", ".join("N" if extent == t.batch else str(extent) for extent in to)
         raise Unsupported(
-            f"a reshape of {samples} samples of {sample} numbers to [{shown}], which mixes samples or does not fit,"
+            f"a reshape of {samples} samples of {sample} numbers to [{shown}], which mixes samples or "
+            f"does not fit,"
         )
     return of_sample(t, x, rest)
 
@@ -539,7 +567,13 @@ def unsqueeze(t, node):
 @row("Expand")
 def expand(t, node):
     x, to = t.input(), t.integers("shape", 1)
-    if len(to) != x.rank or any(n not in (1, m) and m != 1 for m, n in zip(x.shape, to)):
+    if to[:1] in ([1], [t.file_samples]):
+        to[0] = t.batch
+    if (
+        len(to) != x.rank
+        or to[0] != t.batch
+        or any(n not in (1, m) and m != 1 for m, n in zip(x.shape, to))
+    ):
         raise Unsupported("Expand to another number of axes or samples")
     return t.widened(x, [max(m, n) for m, n in zip(x.shape, to)])
 

@@ -32,13 +32,17 @@ def _window(o, x):
     kernel = [reach(k, d) for k, d in zip(pair(o["kernel"]), pair(o.get("dilation", 1)))]
     sides = [_windows(x[2 + i], pads[i::2], kernel[i], pair(o["stride"])[i], ceil) for i in (0, 1)]
     if any(x[2 + i] + sum(pads[i::2]) < kernel[i] for i in (0, 1)) or min(sides) < 1:
-        raise ValueError(f"a {kernel[0]} x {kernel[1]} window does not fit into an image of {x[2]} x {x[3]}")
+        raise ValueError(
+            f"a {kernel[0]} x {kernel[1]} window does not fit into an image of {x[2]} x {x[3]}"
+        )
     return sides
 
 
 def _conv2d(o, x):
     if x[1] % o["groups"] or o["out"] % o["groups"]:
-        raise ValueError(f"{x[1]} channels and {o['out']} filters can't be divided into {o['groups']} groups")
+        raise ValueError(
+            f"{x[1]} channels and {o['out']} filters can't be divided into {o['groups']} groups"
+        )
     return (x[0], o["out"], *_window(o, x))
 
 
@@ -50,8 +54,10 @@ def _conv_transpose2d(o, x):
         return (x[2 + i] - 1) * stride - 2 * pad + reach(kernel, dilation) + more
 
     y = (x[0], o["out"], side(0), side(1))
-    if x[1] % o["groups"] or min(y) < 1 or any(
-        more >= stride for more, stride in zip(pair(o["output_pad"]), pair(o["stride"]))
+    if (
+        x[1] % o["groups"]
+        or min(y) < 1
+        or any(more >= stride for more, stride in zip(pair(o["output_pad"]), pair(o["stride"])))
     ):
         raise ValueError(f"it does not fit an image of {text(x[1:])}")
     return y
@@ -64,7 +70,11 @@ def _pool(o, x):
 
 
 def _interpolate(o, x):
-    sides = pair(o["size"]) if "size" in o else [math.floor(x[2 + i] * s) for i, s in enumerate(pair(o["scale"]))]
+    sides = (
+        pair(o["size"])
+        if "size" in o
+        else [math.floor(x[2 + i] * s) for i, s in enumerate(pair(o["scale"]))]
+    )
     if min(sides) < 1:
         raise ValueError(f"it leaves nothing of {text(x[1:])}")
     return (*x[:2], *sides)

@@ -1,13 +1,13 @@
-"""Brings the nodes of an ONNX file into a form in which each is one operator: constants are computed, and what
-exporters decompose (a LayerNorm, a GELU, …) becomes the operator that later opsets have for it.
+"""Brings the nodes of an ONNX file into a form in which each is one operator: constants are computed, and
+what exporters decompose (a LayerNorm, a GELU, …) becomes the operator that later opsets have for it.
 
 Four operators have a meaning of their own afterwards: MatMul may have a third input, which is added;
 LayerNormalization has the attribute `axes`; GroupNormalization that was recognised has `per_channel` = 1; and
 AveragePool that was recognised is an adaptive pool, with the attributes `input_size` and `output_size`.
 
-An adaptive pool averages over windows, and ONNX has no operator for it. Where its windows have different sizes
-it is written as two products, y = MatMul(R, MatMul(x, C)), which average over the columns of each window and
-then over its rows.
+An adaptive pool averages over windows, and ONNX has no operator for it. Where its windows have different
+sizes it is written as two products, y = MatMul(R, MatMul(x, C)), which average over the columns of each
+window and then over its rows.
 """
 
 import collections
@@ -19,9 +19,9 @@ from antichain.onnx.patterns import Match, Matcher, pattern_of
 
 
 def window_means(extent, out):
-    """Returns the matrix R of one side, out x extent: 1 / (size of window i) in row i where a pixel is in that
-    window, from ⌊i · extent / out⌋ to before ⌈(i + 1) · extent / out⌉, and 0 elsewhere. C is such a matrix,
-    transposed."""
+    """Returns the matrix R of one side, out x extent: 1 / (size of window i) in row i where a pixel is in
+    that window, from ⌊i · extent / out⌋ to before ⌈(i + 1) · extent / out⌉, and 0 elsewhere. C is such a
+    matrix, transposed."""
     means = numpy.zeros((out, extent), "<f4")
     for i in range(out):
         begin, end = i * extent // out, -(-(i + 1) * extent // out)
@@ -57,7 +57,11 @@ def _group_norm(m, constants):
 def _adaptive_pool(m, constants):
     rows, columns = (constants.find(m.letters[letter]).array for letter in "RC")
     for matrix in (rows, columns.T):
-        if matrix.ndim != 2 or not matrix.size or not numpy.array_equal(matrix, window_means(*matrix.shape[::-1])):
+        if (
+            matrix.ndim != 2
+            or not matrix.size
+            or not numpy.array_equal(matrix, window_means(*matrix.shape[::-1]))
+        ):
             return None
     return {"input_size": [rows.shape[1], len(columns)], "output_size": [len(rows), columns.shape[1]]}
 
@@ -69,7 +73,8 @@ def _extends(op):
         attributes = m.all(op)[0].attributes
         if op == "MatMul":
             return attributes if constants.find(m.letters["B"]).array.ndim == 1 else None
-        # A weight of a LayerNorm over the last axes has their shape; a factor of every channel is no such one.
+        # A weight of a LayerNorm over the last axes has their shape; a factor of every channel is no such
+        # one.
         shape = constants.find(m.letters.get("B", m.letters["W"])).array.shape
         axes = list(attributes.get("axes", ()))
         if axes == [1] or op == "GroupNormalization":
@@ -103,16 +108,31 @@ RULES = [
     ("Div(Clip(Add(x, 3), 0, 6), 6)", "HardSigmoid", "x", _always(**HARDSIGMOID)),
     ("Mul(Clip(Add(x, 3), 0, 6), 0.16666667)", "HardSigmoid", "x", _always(**HARDSIGMOID)),
     ("Div(Mul(x, Clip(Add(x, 3), 0, 6)), 6)", "HardSwish", "x", _always()),
-    ("Mul(x, HardSigmoid(x))", "HardSwish", "x", lambda m, _: {} if is_hardsigmoid(m.all("HardSigmoid")[0]) else None),
+    (
+        "Mul(x, HardSigmoid(x))",
+        "HardSwish",
+        "x",
+        lambda m, _: {} if is_hardsigmoid(m.all("HardSigmoid")[0]) else None,
+    ),
     (FORMS["silu"], "Swish", "x", _always()),
     *(
-        (f"Div(d=Sub(x, ReduceMean(x)), Sqrt(Add(ReduceMean({square}), E)))", "LayerNormalization", "x", _layer_norm)
+        (
+            f"Div(d=Sub(x, ReduceMean(x)), Sqrt(Add(ReduceMean({square}), E)))",
+            "LayerNormalization",
+            "x",
+            _layer_norm,
+        )
         for square in ("Pow(d, 2)", "Mul(d, d)")
     ),
     ("Mul(LayerNormalization(x), W)", "LayerNormalization", "xW", _extends("LayerNormalization")),
     ("Add(LayerNormalization(x, W), B)", "LayerNormalization", "xWB", _extends("LayerNormalization")),
     *(
-        (f"Reshape(InstanceNormalization(Reshape(x, S), O, Z), {to})", "GroupNormalization", "x", _group_norm)
+        (
+            f"Reshape(InstanceNormalization(Reshape(x, S), O, Z), {to})",
+            "GroupNormalization",
+            "x",
+            _group_norm,
+        )
         for to in "tT"
     ),
     ("Mul(GroupNormalization(x), W)", "GroupNormalization", "xW", _extends("GroupNormalization")),
@@ -137,8 +157,8 @@ def _recognise(node, matcher, constants):
 
 
 def simplify(nodes, outputs, constants):
-    """Returns the nodes that the outputs need, each one operator, and the outputs' names. Constants that nodes
-    give are entered."""
+    """Returns the nodes that the outputs need, each one operator, and the outputs' names. Constants that
+    nodes give are entered."""
     same, makers = {}, {}  # outputs of Identity, and the nodes that make the others
     matcher = Matcher(makers, constants)
     for node in nodes:

@@ -8,7 +8,11 @@ from antichain.pytorch.calls import Kind, Tensor, references
 from antichain.refusal import grouped, not_supported
 
 PRODUCTS = {"matmul", "bmm", "baddbmm", "einsum", "mm"}
-ATTENTION = {"multi_head_attention_forward", "scaled_dot_product_attention", "_native_multi_head_attention"}
+ATTENTION = {
+    "multi_head_attention_forward",
+    "scaled_dot_product_attention",
+    "_native_multi_head_attention",
+}
 
 
 def _of_computed(call):
