@@ -327,7 +327,9 @@ class Refusals(Folder):
                 node("Flatten", ["f"], "y", "last", axis=2),
             ]
 
-        said = "'Erf' at node 'a'; 'Tanh' at node 'b' and 1 more; Flatten at another axis than 1 at node 'last'" self.changed(change, said)
+        self.changed(
+            change, "'Erf' at node 'a'; 'Tanh' at node 'b' and 1 more; Flatten at another axis than 1"
+        )
 
     def test_samples_are_called_n(self):
         def change(p):

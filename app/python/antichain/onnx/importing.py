@@ -8,6 +8,7 @@ import sys
 
 import numpy
 import onnx
+from onnx import shape_inference
 
 from antichain.error import AntichainError
 from antichain.folder import graph_text, write_folder
@@ -221,7 +222,7 @@ def inferred(file):
     """Returns a function of a tensor's name that gives its Value by the file's own shapes, or None: so nodes
     behind one that can't be translated can be."""
     try:
-        graph = onnx.shape_inference.infer_shapes(file.model).graph
+        graph = shape_inference.infer_shapes(file.model).graph
     except Exception:  # whatever the file has that the package does not know
         graph = file.model.graph
     infos = {info.name: info for info in [*graph.value_info, *graph.output]}
