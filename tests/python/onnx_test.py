@@ -324,11 +324,12 @@ class Refusals(Folder):
                 node("Erf", ["c"], "d", "a"),
                 node("Tanh", ["d"], "e", "b"),
                 node("Tanh", ["e"], "f", "b2"),
-                node("Flatten", ["f"], "y", "last", axis=2),
+                node("Softmax", ["f"], "g", "soft", axis=0),
+                node("Flatten", ["g"], "y", "last"),
             ]
 
         self.changed(
-            change, "'Erf' at node 'a'; 'Tanh' at node 'b' and 1 more; Flatten at another axis than 1"
+            change, "'Erf' at node 'a'; 'Tanh' at node 'b' and 1 more; Softmax over axis 0 at node"
         )
 
     def test_samples_are_called_n(self):
