@@ -22,7 +22,6 @@
 #include "framework/say.h"
 #include "framework/version.h"
 #include "layers/cpu/backend.h"
-#include "models/onnx/onnx_file.h"
 #include "pipeline/host/host_memory.h"
 #include "pipeline/host/launch.h"
 
@@ -37,7 +36,6 @@ std::string name_of_program(const char* started_as) {
 
 void run_command(const std::string& name, const std::vector<std::string>& words) {
   register_cpu_backend();
-  register_onnx_weights();
   CLI::App app("Profile, plan, and train a neural network as a pipeline.", name);
   app.formatter(help_formatter());
   app.footer(

@@ -19,7 +19,7 @@ list(APPEND headers ${headers_of_rooms})
 list(FILTER headers EXCLUDE REGEX "/cuda/")
 list(FILTER headers EXCLUDE REGEX "/mpi_[^/]*$")
 list(FILTER headers EXCLUDE REGEX "/hdf5_(attributes|links|memory|session|virtual)[.]h$")
-list(APPEND headers ${CMAKE_SOURCE_DIR}/models/onnx/onnx_file.h ${CMAKE_SOURCE_DIR}/layers/cpu/backend.h ${CMAKE_SOURCE_DIR}/app/run.h)
+list(APPEND headers ${CMAKE_SOURCE_DIR}/layers/cpu/backend.h ${CMAKE_SOURCE_DIR}/app/run.h)
 target_sources(antichain PUBLIC FILE_SET HEADERS BASE_DIRS ${CMAKE_SOURCE_DIR} FILES ${headers})
 target_compile_features(antichain PUBLIC cxx_std_20)
 
@@ -51,5 +51,7 @@ install(FILES ${CMAKE_BINARY_DIR}/antichainConfig.cmake ${CMAKE_BINARY_DIR}/anti
 # share/doc/antichain has files to read, and share/antichain has files that a user copies and edits.
 install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN "*.in" EXCLUDE)
+# Debian's Python looks there for packages; another prefix is named by PYTHONPATH.
+install(DIRECTORY app/python/antichain DESTINATION lib/python3/dist-packages PATTERN __pycache__ EXCLUDE)
 install(DIRECTORY slurm examples DESTINATION ${CMAKE_INSTALL_DATADIR}/antichain USE_SOURCE_PERMISSIONS)
 include(cmake/package.cmake)

@@ -15,6 +15,7 @@
 
 #include "framework/bounded_file.h"
 #include "framework/error.h"
+#include "framework/files/weights.h"
 #include "framework/json.h"
 #include "layers/dropout.h"
 #include "layers/input.h"
@@ -410,6 +411,7 @@ void refuse_weights(const std::string& file) {
 }  // namespace
 
 GraphFile read_graph_file(const std::string& path) {
+  refuse_onnx(path);
   const std::string file = graph_file_in(path);
   refuse_weights(file);
   return {read_bounded(file, most_graph_bytes), file};

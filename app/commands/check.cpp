@@ -61,7 +61,6 @@
 #include "layers/exactness.h"
 #include "models/graph_file.h"
 #include "models/model.h"
-#include "models/onnx/onnx_file.h"
 #include "pipeline/train/weights_io.h"
 
 namespace antichain {
@@ -341,9 +340,6 @@ void report(const RecordedErrors& all, const GraphFile& file, int samples,
 }
 
 void run(const CheckCommandOptions& options, Rank& rank) {
-  if (is_onnx_file(options.graph))
-    throw Error(fmt::format("{} has no recording to compare with", options.graph),
-                "antichain.from_torch writes a folder that has one", ExitCode::usage);
   const GraphFile file = read_graph_file(options.graph);
   const auto beside = [graph = graph_file_in(options.graph)](const char* name) {
     return std::filesystem::path(graph).replace_filename(name).string();

@@ -1,6 +1,5 @@
 // antichain export writes a network's weights to a file. They are initial ones, or those of another file. A
-// folder NAME.antichain and an ONNX file get the network as well, and --graph reads both
-// (docs/bring-your-model.md).
+// folder NAME.antichain gets the network as well, and --graph reads it (docs/bring-your-model.md).
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -18,7 +17,6 @@
 #include "framework/json.h"
 #include "framework/version.h"
 #include "models/graph_file.h"
-#include "models/onnx/onnx_file.h"
 #include "pipeline/host/launch.h"
 
 namespace antichain {
@@ -57,10 +55,14 @@ void write_folder(const fs::path& folder, const Graph& graph, const Weights& wei
 
 void check_destination(const ExportOptions& options) {
   if (!wants_folder(options)) check_writable({options.out_file});
-  if (is_onnx_file(options.out_file)) {
-    if (!options.format.empty())
-      throw Error("--format is given, but the file is to be an ONNX file", "leave it out", ExitCode::usage);
-  } else if (!wants_folder(options)) {
+  if (fs::path(options.out_file).extension() == onnx_ending)
+    throw Error(
+        "export writes no ONNX file",
+        fmt::format("write NAME.antichain, of which python -m antichain.onnx export NAME.antichain {} "
+                    "makes one",
+                    options.out_file),
+        ExitCode::usage);
+  if (!wants_folder(options)) {
     format_of(options.format, options.out_file);
   } else if (options.format == "hdf5") {
     throw Error("--format hdf5 is given, but the weights of a folder are safetensors", "leave it out",
@@ -75,8 +77,6 @@ void run(const ExportOptions& options) {
   if (rank_hint() > 0) return;  // under mpirun rank 0 writes
   if (wants_folder(options))
     write_folder(options.out_file, graph, weights);
-  else if (is_onnx_file(options.out_file))
-    write_file(options.out_file, to_onnx(graph, weights, fmt::format("antichain {}", version())));
   else
     write_weights(options.out_file, weights, format_of(options.format, options.out_file));
   int64_t bytes = 0;
@@ -99,8 +99,7 @@ void add_export(CLI::App& app) {
   add_init_options(command, options->init, group);
   add_format_option(command, options->format);
   add_output_option(command, "--out", options->out_file,
-                    "the file to write, or a folder NAME.antichain or FILE.onnx with the network and its "
-                    "weights")
+                    "the file to write, or a folder NAME.antichain with the network and its weights")
       ->required();
   command.callback([options] {
     if (options->init.file().empty()) options->init.whole_file = weights_of_folder(options->network.graph);

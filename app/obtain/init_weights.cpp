@@ -8,7 +8,6 @@
 #include "app/cli/number_text.h"
 #include "framework/printable.h"
 #include "models/graph_file.h"
-#include "models/onnx/onnx_file.h"
 #include "pipeline/train/weights_io.h"
 #include "pipeline/transport/agree.h"
 
@@ -27,7 +26,6 @@ void add_init_options(CLI::App& app, InitOptions& o, const std::string& group) {
 }
 
 std::string weights_of_folder(const std::string& graph) {
-  if (is_onnx_file(graph)) return graph;
   const auto file = std::filesystem::path(graph) / weights_in_folder;
   std::error_code ignored;
   return !graph.empty() && std::filesystem::exists(file, ignored) ? file.string() : "";

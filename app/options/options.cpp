@@ -18,7 +18,6 @@
 #include "framework/say.h"
 #include "layers/cpu/cpu_isa.h"
 #include "models/model.h"
-#include "models/onnx/onnx_file.h"
 #include "pipeline/host/launch.h"
 #include "pipeline/schedule/policy.h"
 
@@ -73,13 +72,13 @@ CLI::Option* add_graph_option(CLI::App& app, CLI::Option* model_option, std::str
                               std::string& model, int& classes) {
   CLI::Option* option =
       app.add_option("--graph", graph,
-                     fmt::format("a network from elsewhere{}: a folder NAME.antichain, its graph.json "
-                                 "alone, which brings no weights, or FILE.onnx",
+                     fmt::format("a network from elsewhere{}: a folder NAME.antichain, or its "
+                                 "graph.json alone, which brings no weights",
                                  model_option ? ", in place of --model" : ""));
   if (model_option) option->excludes(model_option);
   return option->type_name("FILE")->group("Network")->each(
       [&model, &classes, model_option](const std::string& path) {
-        const GraphFile file = is_onnx_file(path) ? read_onnx(path).graph : read_graph_file(path);
+        const GraphFile file = read_graph_file(path);
         register_graph(file);
         model = file.model();
         if (classes == 0) classes = int(file.classes());

@@ -96,7 +96,14 @@ std::string encode(const Weights& weights, WeightFormat format) {
   return format == WeightFormat::hdf5 ? to_hdf5(weights) : to_safetensors(weights);
 }
 
+void refuse_onnx(const std::string& file) {
+  if (file.ends_with(onnx_ending))
+    throw Error(fmt::format("{} is an ONNX file, which only Antichain's Python package reads", file),
+                fmt::format("python -m antichain.onnx import {} NAME.antichain makes a folder of it", file));
+}
+
 Weights decode(const std::string& bytes, const std::string& origin, int64_t network_bytes) {
+  refuse_onnx(origin);
   constexpr int64_t packed = 8;  // what shrinks weights that mean something is less
   const int64_t most = network_bytes > 0 ? 2 * network_bytes + packed * int64_t(bytes.size()) : INT64_MAX;
   if (is_hdf5(bytes)) return from_hdf5(bytes, origin, most);
@@ -108,32 +115,8 @@ Weights decode(const std::string& bytes, const std::string& origin, int64_t netw
                             : "antichain export writes either");
 }
 
-namespace {
-
-using WeightReader = std::function<Weights(const std::string&)>;
-std::map<std::string, WeightReader>& weight_readers() {
-  static std::map<std::string, WeightReader> readers;
-  return readers;
-}
-
-// Returns the reader of files of this name, or nullptr.
-const WeightReader* reader_of(const std::string& file) {
-  for (const auto& [ending, read] : weight_readers())
-    if (file.ends_with(ending)) return &read;
-  return nullptr;
-}
-
-}  // namespace
-
-void register_weight_reader(const std::string& ending, WeightReader read) {
-  weight_readers()[ending] = std::move(read);
-}
-
-bool needs_read_weights(const std::string& file) { return is_in_checkpoint(file) || reader_of(file); }
-
 Weights read_weights(const std::string& file, int64_t network_bytes) {
   if (is_in_checkpoint(file)) return read_checkpoint_weights(file);
-  if (const WeightReader* read = reader_of(file)) return (*read)(file);
   return decode(read_bounded(file, most_weights_bytes), file, network_bytes);
 }
 

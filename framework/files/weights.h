@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -52,6 +51,11 @@ class Weights {
   std::map<std::string, size_t, std::less<>> places_;
 };
 
+// Throws Error where a file is an ONNX file by its name: weights and networks come from one by the Python
+// package alone (docs/bring-your-model.md).
+constexpr const char* onnx_ending = ".onnx";
+void refuse_onnx(const std::string& file);
+
 enum class WeightFormat { hdf5, safetensors };
 
 // Converts weights to the bytes of a file, and back. The format is recognised by content, whatever the name;
@@ -64,13 +68,7 @@ Weights decode(const std::string& bytes, const std::string& origin, int64_t netw
 
 // A folder is read as a checkpoint, or as several of which the newest is taken
 // (framework/files/checkpoint_weights.h).
-// So is a file whose name has an ending that is registered.
 Weights read_weights(const std::string& file, int64_t network_bytes = 0);
-// Returns whether read_weights does more than decode the bytes of a file.
-bool needs_read_weights(const std::string& file);
-// Lets read_weights read files whose names have an ending (".onnx") by a function. Call it before any thread
-// reads weights.
-void register_weight_reader(const std::string& ending, std::function<Weights(const std::string& file)> read);
 
 void write_weights(const std::string& file, const Weights&, WeightFormat);
 

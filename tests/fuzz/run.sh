@@ -12,7 +12,7 @@ cd "$here/../.."
 build_sanitized address,undefined fuzzers
 programs="$PWD/build-address-undefined/tests/fuzz"
 targets=("$@")
-[ $# -gt 0 ] || targets=(graph_txt graph_file onnx profile plan cluster schedule schedule_csv cuts safetensors cifar10 hdf5_set
+[ $# -gt 0 ] || targets=(graph_txt graph_file profile plan cluster schedule schedule_csv cuts safetensors cifar10 hdf5_set
   image manifest settings)
 
 fuzz() {  # TARGET: new inputs go to a folder of their own, the seeds stay as they are

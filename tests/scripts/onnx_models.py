@@ -1,18 +1,17 @@
 #!/usr/bin/env python3
 """Exports classification models of torchvision to ONNX, imports them, and compares the logits with PyTorch's.
 
-`antichain export --graph` imports them. The logits compared are those of the imported graph, carried out in
-float64, and where onnxruntime is installed those of the ONNX file that Antichain writes of it. The script
+The logits compared are those of the graph that `python -m antichain.onnx import` makes, carried out in
+float64, and where onnxruntime is installed those of the ONNX file that `export` makes of it. The script
 prints a table, and fails where an error is above 1e-5 of the largest logit.
 
-  tests/scripts/onnx_models.py [--program build/antichain] [--opsets 11 13 17] [MODEL …]
+  tests/scripts/onnx_models.py [--opsets 11 13 17] [MODEL …]
 """
 
 import argparse
 import importlib.util
 import json
 import pathlib
-import subprocess
 import sys
 import tempfile
 import warnings
@@ -28,6 +27,9 @@ except ImportError as missing:
 import graph_run  # noqa: E402
 
 from antichain import safetensors  # noqa: E402
+from antichain.onnx.exporting import export_onnx  # noqa: E402
+from antichain.onnx.importing import import_onnx  # noqa: E402
+from antichain.onnx.names import DEFAULTS  # noqa: E402
 
 MODELS = [
     "resnet18",
@@ -44,16 +46,6 @@ MODELS = [
     "resnext50_32x4d",
 ]
 ALLOWED = 1e-5  # of the largest logit
-# Files leave options out that have the defaults of layers/*.h.
-DEFAULTS = {
-    "conv2d": {"kernel": 3},
-    "max_pool": {"kernel": 2, "stride": 2, "pad": 0},
-    "average_pool": {"kernel": 2, "stride": 2, "pad": 0},
-    "layer_norm": {"eps": 1e-5},
-    "group_norm": {"eps": 1e-5},
-    "interpolate": {"mode": "nearest"},
-    "slice": {"axis": 1},
-}
 HAS_ONNXRUNTIME = importlib.util.find_spec("onnxruntime") is not None
 
 
@@ -76,10 +68,8 @@ class Evaluation(graph_run.GraphRun):
     def logits(self, images):
         values = {self.graph["inputs"][0]["name"]: images.double()}
         for node in self.graph["nodes"]:
-            inputs, o = [values.get(i) for i in node["inputs"]], {
-                **DEFAULTS.get(node["op"], {}),
-                **node.get("options", {}),
-            }
+            inputs = [values.get(i) for i in node["inputs"]]
+            o = {**DEFAULTS.get(node["op"], {}), **node.get("options", {})}
             if node["op"] == "softmax_cross_entropy":
                 return inputs[0]
             values[node["name"]] = getattr(self, node["op"])(node, o, *inputs)
@@ -110,32 +100,27 @@ def error(logits, expected):
     return float((logits - expected).abs().max() / expected.abs().max())
 
 
-def export(program, *words):
-    run = subprocess.run([program, "export", *map(str, words)], capture_output=True, text=True)
-    if run.returncode != 0:
-        raise RuntimeError(run.stderr.strip())
-
-
-def attempt(name, opset, folder, program):
+def attempt(name, opset, folder):
     """Returns how far the logits are from PyTorch's, as a share of the largest: of the graph that was
     imported, and of the ONNX file that is made of it (None without onnxruntime)."""
     model, images = made(name)
-    file, imported, again = (pathlib.Path(folder) / n for n in ("net.onnx", "net.antichain", "again.onnx"))
+    file, imported, again = (
+        pathlib.Path(folder) / n for n in ("net.onnx", "net.antichain", "again.onnx")
+    )
     torch.onnx.export(model, images, str(file), opset_version=opset, input_names=["images"])
-    export(program, "--graph", file, "--out", imported)
+    import_onnx(file, imported)
     with torch.no_grad():
         expected = model(images)
         ours = error(Evaluation(imported).logits(images), expected.double())
     if not HAS_ONNXRUNTIME:
         return ours, None
-    export(program, "--graph", file, "--out", again)
+    export_onnx(imported, again)
     return ours, error(run_by_onnxruntime(again, images), expected)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("models", nargs="*", default=MODELS, metavar="MODEL")
-    parser.add_argument("--program", default=root / "build/antichain")
     parser.add_argument("--opsets", type=int, nargs="+", default=[11, 13, 17])
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -144,7 +129,7 @@ def main():
         for opset in options.opsets:
             with tempfile.TemporaryDirectory() as folder:
                 try:
-                    ours, again = attempt(name, opset, folder, options.program)
+                    ours, again = attempt(name, opset, folder)
                 except Exception as problem:
                     print(f"{name:20} opset {opset}  {str(problem)[:200]}", flush=True)
                     failed += 1

@@ -2,14 +2,13 @@
 example."""
 
 import dataclasses
-import json
-import pathlib
 import re
 
 import torch
 
-from antichain import safetensors
+from antichain import folder as files
 from antichain.error import AntichainError
+from antichain.folder import graph_text
 from antichain.pytorch.calls import Call, needed
 from antichain.pytorch.capture import capture, check, example_images, said
 from antichain.pytorch.module_state import frozen, what_is_not_done
@@ -214,18 +213,11 @@ def graph_json(name, made_by, t, images, labels, losses, logits, notes):
     soft = labels.is_floating_point()
     # The model's own loss comes last.
     nodes = [node_json(n) for n in t.nodes] + [loss_json(*l) for l in reversed(list(zip(losses, logits)))]
-    head = {"format": "antichain graph", "version": 1, "model": name, "made_by": made_by}
     inputs = [
         {"name": "images", "shape": list(images.shape[1:]), "dtype": "float32"},
         {"name": "labels", "shape": list(labels.shape[1:]), "dtype": "float32" if soft else "int32"},
     ]
-    lines = [json.dumps(head)[:-1] + ',\n"inputs": [']
-    lines += [",\n".join("  " + json.dumps(i) for i in inputs), '],\n"nodes": [']
-    lines += [",\n".join("  " + json.dumps(n) for n in nodes)]
-    if notes:
-        lines += ['],\n"state_dict": [', ",\n".join("  " + json.dumps(n) for n in notes)]
-    lines += ["]}"]
-    return "\n".join(lines) + "\n"
+    return graph_text(name, made_by, inputs, nodes, notes)
 
 
 def model_name(module):
@@ -264,16 +256,6 @@ def written(module, example_inputs, loss, folder, labels, auxiliary, with_record
     numbers = record(training, t.nodes, t.state) if with_record else training.compare(1)
 
     name = model_name(module)
-    try:
-        folder = pathlib.Path(folder if folder is not None else f"{name}.antichain")
-        folder.mkdir(parents=True, exist_ok=True)
-        text = graph_json(name, whole.made_by, t, images, labels, losses, logits, notes)
-        for name in ("graph.json", "weights.safetensors", "check.safetensors"):
-            (folder / name).unlink(missing_ok=True)  # a symbolic link is not followed
-        (folder / "graph.json").write_text(text)
-        safetensors.write(folder / "weights.safetensors", arrays)
-        if with_record:
-            safetensors.write(folder / "check.safetensors", numbers)
-    except (OSError, TypeError, ValueError) as problem:
-        raise AntichainError(f"the folder {str(folder)!r} can't be written: {said(problem)}") from problem
-    return folder
+    text = graph_json(name, whole.made_by, t, images, labels, losses, logits, notes)
+    folder = f"{name}.antichain" if folder is None else folder
+    return files.write_folder(folder, text, arrays, numbers if with_record else None)

@@ -528,11 +528,9 @@ def cat(t, tensors, dim=0, axis=None):
         raise Unsupported("cat along the samples")
     if len(parts) == 1:
         return parts[0]
-    images = [t.image(x, axis) for x in parts]
-    first, restored = images[0]
-    joined = [x for x, _ in images]
-    channels = sum(x.stored[1] for x in joined)
-    return restored(t.emit("concat", joined, (t.batch, channels, *first.stored[2:])))
+    images, restored = t.images(parts, axis)
+    channels = sum(x.stored[1] for x in images)
+    return restored(t.emit("concat", images, (t.batch, channels, *images[0].stored[2:])))
 
 
 @row("stack")

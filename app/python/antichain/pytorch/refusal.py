@@ -1,18 +1,21 @@
-"""One sentence about everything of a model that is not supported, so that a user learns it at once. Equal
-things are counted; what together makes attention is called so."""
+"""One sentence about everything of a module that is not supported. What together makes attention is called
+so."""
 
 import collections
 import math
-import re
 
 import torch
 
 from antichain.error import AntichainError
 from antichain.pytorch.calls import Kind, Tensor, references
+from antichain.refusal import grouped, not_supported
 
-MOST = 12  # things in a sentence
 PRODUCTS = {"matmul", "bmm", "baddbmm", "einsum", "mm"}
-ATTENTION = {"multi_head_attention_forward", "scaled_dot_product_attention", "_native_multi_head_attention"}
+ATTENTION = {
+    "multi_head_attention_forward",
+    "scaled_dot_product_attention",
+    "_native_multi_head_attention",
+}
 
 
 def checked_number(name, value):
@@ -48,36 +51,23 @@ def attending(calls):
     return {path for path, found in keys.items() if found & ATTENTION or {"product", "softmax"} <= found}
 
 
-def grouped(problems, calls):
-    """Returns a clause for each kind of thing, in the order in which they come."""
+def kinds(problems, calls):
+    """Yields what antichain.refusal.grouped takes of each problem."""
     attention = attending(calls)
-    first, places = {}, collections.defaultdict(set)
     for problem in problems:
         where = problem.call.where
         if where.module in attention:
-            kind, place = "attention", where.module
             said = f"attention in {where.module or 'the model'} ({where.line or where.kind})"
+            yield "attention", said, where.module
         else:
-            kind, place = re.sub(r"\d+", "0", problem.said), id(problem.call)
-            said = f"{problem.said} at node {problem.call.name} ({where})"
-        first.setdefault(kind, said)
-        places[kind].add(place)
-    more = {kind: len(there) - 1 for kind, there in places.items()}
-    return [said + (f" and {more[kind]} more" if more[kind] else "") for kind, said in first.items()]
+            yield problem.said, f"{problem.said} at node {problem.call.name} ({where})", id(problem.call)
 
 
 def refuse(clauses, problems=(), calls=(), operators=()):
     """Throws AntichainError where there is anything: clauses that are sentences themselves, and problems of
     translate.py."""
-    unsupported = grouped(problems, calls)
-    if unsupported:
-        shown = unsupported[:MOST]
-        if len(unsupported) > MOST:
-            shown.append(f"{len(unsupported) - MOST} things more")
-        verb = "is" if len(shown) == 1 and " more" not in shown[0][-12:] else "are"
-        clauses = [
-            *clauses,
-            f"{'; '.join(shown)} {verb} not supported; the operators are {', '.join(operators)}",
-        ]
+    if problems:
+        unsupported = not_supported(grouped(kinds(problems, calls)))
+        clauses = [*clauses, f"{unsupported}; the operators are {', '.join(operators)}"]
     if clauses:
         raise AntichainError("; ".join(clauses))

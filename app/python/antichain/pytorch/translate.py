@@ -1,22 +1,14 @@
 """Makes nodes of graph.json of calls. The table of functions is operators.py; here is what its rows have at
-hand.
-
-A Value is a tensor as the user's code sees it: a node's output, and the order in which its axes are read. So
-a permutation costs nothing until an operator needs the axes in their order: a LayerNorm or a Linear over the
-last axis of N x H x W x C works on the N x C x H x W that is stored.
+hand, beside what antichain/translation.py has for every framework.
 """
 
 import dataclasses
 import inspect
-import math
 
 from antichain.error import AntichainError
 from antichain.pytorch.calls import Call, Kind, Tensor, map_references, references
 from antichain.pytorch.names import Names
-
-
-class Unsupported(Exception):
-    """What a row of the table can't translate: "max_pool2d with dilation 2". The caller says where it is."""
+from antichain.translation import Shaping, Unsupported, Value, natural
 
 
 @dataclasses.dataclass
@@ -31,32 +23,6 @@ class Node:
     shape: tuple  # of the output, with the samples
     call: Call = None  # whose result it computes, its axes read in `order`
     order: tuple = ()
-
-
-@dataclasses.dataclass(frozen=True)
-class Value:
-    node: str
-    stored: tuple  # the shape of the node's output
-    order: tuple  # axis i is the output's axis order[i]
-
-    @property
-    def shape(self):
-        return tuple(self.stored[axis] for axis in self.order)
-
-    @property
-    def rank(self):
-        return len(self.stored)
-
-    @property
-    def plain(self):
-        return self.order == tuple(range(self.rank))
-
-    def axis(self, axis):
-        """Returns which axis of the node's output an axis is."""
-        return self.order[axis]
-
-    def permuted(self, order):
-        return Value(self.node, self.stored, tuple(self.order[axis] for axis in order))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,15 +52,11 @@ class Noise:
     divided: float = None
 
 
-def natural(rank):
-    return tuple(range(rank))
-
-
-class Translation:
+class Translation(Shaping):
     """The nodes made so far, and the call that is being translated. Rows of the table call its methods."""
 
     def __init__(self, batch, names):
-        self.batch = batch
+        super().__init__(batch)
         self.names = names
         self.nodes = []
         self.made = set()  # the nodes' names
@@ -102,7 +64,6 @@ class Translation:
         self.parameters = []  # the module's names of those that nodes have
         self.buffers = []
         self.call = None
-        self.plain_forms = {}
 
     def emit(self, op, inputs, shape, options=None, order=None, helper=False):
         """Adds a node and returns its value, its axes read in `order`. The first node that is no helper has
@@ -113,58 +74,6 @@ class Translation:
         self.made.add(name)
         self.nodes.append(Node(name, op, [x.node for x in inputs], options or {}, call.where, tuple(shape)))
         return Value(name, tuple(shape), tuple(order or natural(len(shape))))
-
-    def same_shape(self, op, x, options=None):
-        """Adds a node that works on every number by itself."""
-        return self.emit(op, [x], x.stored, options, x.order)
-
-    def plain(self, x):
-        """Returns x with its axes stored in their order."""
-        if x.plain:
-            return x
-        if (x.node, x.order) not in self.plain_forms:
-            self.plain_forms[x.node, x.order] = self.emit(
-                "permute", [x], x.shape, {"order": list(x.order)}, helper=True
-            )
-        return self.plain_forms[x.node, x.order]
-
-    def reshape(self, x, shape, helper=False):
-        """Returns x in another shape, with the samples first."""
-        shape = tuple(shape)
-        if shape == x.shape:
-            return x
-        if not shape or shape[0] != self.batch or x.shape[0] != self.batch:
-            raise Unsupported(f"a reshape of {x.shape} to {shape}, which mixes samples,")
-        if len(shape) > 5:
-            raise Unsupported(f"a tensor of {len(shape)} axes (there are at most 5)")
-        if len(shape) == 1:
-            raise Unsupported("a tensor of one number a sample without an axis for it")
-        x = self.plain(x)
-        if len(shape) == 2 and x.rank == 4:
-            return self.emit("flatten", [x], shape, helper=helper)
-        return self.emit("reshape", [x], shape, {"shape": list(shape[1:])}, helper=helper)
-
-    def image(self, x, axis):
-        """Returns x as N x C x H x W with C for the axis, and a function that brings such an image back."""
-        order = (0, axis, *(a for a in range(1, x.rank) if a != axis))
-        if x.rank == 4 and x.order[axis] == 1:
-            return Value(x.node, x.stored, natural(4)), lambda y: Value(y.node, y.stored, x.order)
-        moved = x.permuted(order)
-        rest = moved.shape[2:]
-        flat = rest if len(rest) == 2 else (math.prod(rest), 1)
-        image = (
-            self.plain(moved)
-            if len(rest) == 2
-            else self.reshape(moved, (*moved.shape[:2], *flat), helper=True)
-        )
-        back = tuple(order.index(a) for a in range(x.rank))
-
-        def restored(y):
-            if len(rest) != 2:
-                y = self.reshape(y, (*y.shape[:2], *rest), helper=True)
-            return y.permuted(back)
-
-        return image, restored
 
     def uses(self, **tensors):
         """Notes that the call's node has these parameters or buffers, by the names that operators give them.

@@ -1,0 +1,13 @@
+"""python -m antichain.onnx import FILE.onnx OUT.antichain, and export RUN OUT.onnx."""
+
+import sys
+
+from antichain.error import AntichainError
+
+try:
+    from antichain.onnx.command import main
+
+    main()
+except AntichainError as problem:
+    print(f"antichain: {problem}", file=sys.stderr)
+    sys.exit(problem.code or 3)

@@ -1,0 +1,68 @@
+"""The command line of python -m antichain.onnx."""
+
+import argparse
+import pathlib
+import subprocess
+import tempfile
+
+from antichain.error import AntichainError
+from antichain.folder import GRAPH
+from antichain.onnx.exporting import export_onnx
+from antichain.onnx.importing import import_onnx
+from antichain.program import find
+
+
+def export_run(run, words, file):
+    """Exports the weights that `antichain export WORDS --init RUN` takes, in the network that the
+    words name."""
+    with tempfile.TemporaryDirectory() as held:
+        folder = pathlib.Path(held) / "run.antichain"
+        command = [find(), "export", *words, f"--init={run}", f"--out={folder}"]
+        try:
+            ended = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        except OSError as problem:
+            raise AntichainError(f"the program can't be started: {problem}") from problem
+        if ended.returncode:
+            refused = AntichainError(ended.stderr.strip().removeprefix("antichain: "))
+            refused.code = ended.returncode
+            raise refused
+        return export_onnx(folder, file)
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        prog="python -m antichain.onnx", description="Networks from and to ONNX files."
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    to_us = commands.add_parser("import", help="make a folder NAME.antichain of an ONNX file")
+    to_us.add_argument("file", metavar="FILE.onnx")
+    to_us.add_argument("folder", metavar="OUT.antichain")
+    to_onnx = commands.add_parser(
+        "export",
+        help="make an ONNX file of a network and its weights",
+        description="Makes an ONNX file of a folder NAME.antichain. Where RUN is weights or a folder of "
+        "checkpoints, further options name the network, as `antichain export` has them: --model or --graph, "
+        "--form, …",
+    )
+    to_onnx.add_argument("run", metavar="RUN")
+    to_onnx.add_argument("file", metavar="OUT.onnx")
+    given, words = parser.parse_known_args()
+    if given.command == "import":
+        if words:
+            parser.error(f"import takes no option {words[0]}")
+        import_onnx(given.file, given.folder)
+        print(f"{given.folder}: the network of {given.file}")
+        return
+    if (pathlib.Path(given.run) / GRAPH).exists():
+        if words:
+            parser.error(f"{given.run} is a network with its weights, so {words[0]} has no meaning")
+        count = export_onnx(given.run, given.file)
+    elif words:
+        count = export_run(given.run, words, given.file)
+    else:
+        raise AntichainError(
+            f"{given.run} is no folder NAME.antichain: where it has weights, name their network by "
+            f"--model or "
+            "--graph"
+        )
+    print(f"{given.file}: the network of {given.run}, with {count} tensors")

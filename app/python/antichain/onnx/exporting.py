@@ -1,0 +1,315 @@
+"""Makes an ONNX file of a folder NAME.antichain: the network's logits in evaluation, from images of any
+number of samples, with initializers that have the names of the weights. The table says which of ONNX's
+operators our operators become, with one row an operator."""
+
+import json
+import pathlib
+
+import numpy
+import onnx
+from onnx import helper, numpy_helper
+
+from antichain import safetensors
+from antichain.error import AntichainError
+from antichain.folder import GRAPH, WEIGHTS
+from antichain.onnx.messages import MOST_BYTES
+from antichain.onnx.names import (
+    ALIKE,
+    DEFAULTS,
+    FORMS,
+    HARDSIGMOID,
+    PAIRS,
+    RESIZES,
+    WINDOWS,
+    WRITTEN_OPSET,
+    four,
+    pair,
+)
+from antichain.onnx.patterns import pattern_of
+from antichain.onnx.shapes import output_shape, parts_of, row_of
+from antichain.onnx.simplify import window_means
+
+IR_VERSION = 8  # that of opset 17
+SAMPLES = 2  # of the shapes; a file leaves them open
+FROM_ALIKE = {(op, options.get("function")): name for name, (op, options) in ALIKE.items()}
+
+
+class Writing:
+    """The ONNX graph that is being made, and the node of ours whose operators are being added."""
+
+    def __init__(self, graph, weights):
+        self.weights = weights
+        own = {entry["is"]: entry["name"] for entry in graph.get("state_dict", ()) if "is" in entry}
+        self.file_name = lambda name: own.get(name, name)
+        self.shapes = {i["name"]: (SAMPLES, *i["shape"]) for i in graph["inputs"]}
+        self.same = {}  # names of tensors that stand for a node's output
+        self.nodes, self.initializers = [], []
+        self.node = self.options = None
+        self.helpers = 0
+
+    def begin(self, node):
+        self.node, self.helpers = node, 0
+        self.options = {**DEFAULTS.get(node["op"], {}), **node.get("options", {})}
+        inputs = [self.shapes[name] for name in node["inputs"]]
+        self.shapes[node["name"]] = output_shape(node["op"], self.options, inputs)
+
+    @property
+    def shape(self):
+        return self.shapes[self.node["inputs"][0]]
+
+    def output_of(self, name):
+        """Returns what ONNX calls the output of a node. A parameter may have the node's own name."""
+        return self.same.get(name, f"{name}/output" if name in self.weights else name)
+
+    def inputs(self):
+        return [self.output_of(name) for name in self.node["inputs"]]
+
+    def _add(self, op, inputs, output, name, attributes):
+        self.nodes.append(helper.make_node(op, inputs, [output], name, **attributes))
+        return output
+
+    def last(self, op, inputs=None, **attributes):
+        """Adds an operator whose output is the node's."""
+        name = self.node["name"]
+        self._add(op, self.inputs() if inputs is None else inputs, self.output_of(name), name, attributes)
+
+    def helper(self, op, inputs, **attributes):
+        """Adds an operator in front of that one, and returns its output."""
+        name = self._next()
+        return self._add(op, inputs, name, name, attributes)
+
+    def _next(self):
+        self.helpers += 1
+        return f"{self.node['name']}/{self.helpers - 1}"
+
+    def leave_out(self):
+        self.same[self.node["name"]] = self.inputs()[0]
+
+    def _initializer(self, name, array):
+        self.initializers.append(
+            numpy_helper.from_array(numpy.ascontiguousarray(array).reshape(array.shape), name)
+        )
+        return name
+
+    def part(self, own, shape=None):
+        """Returns the name of a parameter or buffer, which becomes an initializer."""
+        full = f"{self.node['name']}.{own}" if own else self.node["name"]
+        name = self.file_name(full)
+        if name not in self.weights:
+            raise AntichainError(f"the network's weights lack {name}: they are of another network")
+        shape = shape or parts_of(self.node["op"], self.options, self.shape)[own]
+        return self._initializer(name, self.weights[name].reshape(shape))
+
+    def weight_and_bias(self, shape=None):
+        return [self.part("weight", shape), *([self.part("bias")] if self.options["bias"] else [])]
+
+    def constant(self, values, kind="<f4"):
+        return self._initializer(self._next(), numpy.array(values, kind))
+
+    def integers(self, values):
+        return self.constant(values, "<i8")
+
+    def windows(self, *names):
+        """Returns attributes of ONNX for these options."""
+        o = self.options
+        values = {n: four(o[n]) if n == "pad" else pair(o[n]) if n in PAIRS else int(o[n]) for n in names}
+        return {WINDOWS[name]: value for name, value in values.items()}
+
+    def form(self, pattern, x, last=True):
+        """Adds the operators of a pattern, of which x is the one tensor."""
+        if pattern.number is not None:
+            return self.constant(pattern.number)
+        if not pattern.op:
+            return x
+        first, *others = pattern.inputs
+        inputs = [self.form(first, x, False)]
+        for i, other in enumerate(others):
+            inputs.append(self.form(other, x, False))
+            if pattern.op == "Mul" and i < len(others) - 1:  # a product of more than two
+                inputs = [self.helper("Mul", inputs)]
+        return (self.last if last else self.helper)(pattern.op, inputs)
+
+
+def _activate(w):
+    function = w.options["function"]
+    if function in FORMS:
+        w.form(pattern_of(FORMS[function]), w.inputs()[0])
+    elif function == "relu6":
+        w.last("Clip", [*w.inputs(), w.constant(0), w.constant(6)])
+    elif function == "hardsigmoid":
+        w.last("HardSigmoid", **HARDSIGMOID)
+    else:
+        _no_operator(w)
+
+
+def _adaptive_pool(w):
+    (rows, columns), out = w.shape[2:], (w.options["h"], w.options["w"])
+    if rows % out[0] or columns % out[1]:
+        narrow = w.helper("MatMul", [*w.inputs(), w.constant(window_means(columns, out[1]).T)])
+        return w.last("MatMul", [w.constant(window_means(rows, out[0])), narrow])
+    kernel = [rows // out[0], columns // out[1]]
+    return w.last("AveragePool", kernel_shape=kernel, strides=kernel)
+
+
+def _batch_norm(w):
+    parts = [w.part(name) for name in ("weight", "bias", "running_mean", "running_var")]
+    kept = numpy.float32(1) - numpy.float32(w.options["momentum"])
+    w.last("BatchNormalization", w.inputs() + parts, epsilon=w.options["eps"], momentum=float(kept))
+
+
+def _conv(w):
+    weight = (w.options["out"], w.shape[1] // w.options["groups"], *pair(w.options["kernel"]))
+    attributes = w.windows("kernel", "stride", "pad", "dilation", "groups")
+    w.last("Conv", w.inputs() + w.weight_and_bias(weight), **attributes)
+
+
+def _conv_transpose(w):
+    attributes = w.windows("kernel", "stride", "pad", "dilation", "groups", "output_pad")
+    w.last("ConvTranspose", w.inputs() + w.weight_and_bias(), **attributes)
+
+
+def _group_norm(w):
+    o, shape = w.options, w.shape
+    groups = w.helper("Reshape", [*w.inputs(), w.integers([0, o["groups"], -1])])
+    ones, zeros = w.constant([1] * o["groups"]), w.constant([0] * o["groups"])
+    y = w.helper("InstanceNormalization", [groups, ones, zeros], epsilon=o["eps"])
+    back = w.integers([-1, *shape[1:]])
+    if not o["affine"]:
+        return w.last("Reshape", [y, back])
+    factors = (shape[1], *[1] * (len(shape) - 2))
+    scaled = w.helper("Mul", [w.helper("Reshape", [y, back]), w.part("weight", factors)])
+    return w.last("Add", [scaled, w.part("bias", factors)])
+
+
+def _interpolate(w):
+    o, y = w.options, w.shapes[w.node["name"]]
+
+    def scale(axis):
+        if "scale" in o:
+            return pair(o["scale"])[axis - 2]
+        s = numpy.float32(y[axis]) / numpy.float32(w.shape[axis])
+        while int(numpy.float32(w.shape[axis]) * s) < y[axis]:
+            s = numpy.nextafter(s, numpy.float32(1e30))
+        return s
+
+    scales = w.constant([1, 1, scale(2), scale(3)])
+    w.last("Resize", [*w.inputs(), "", scales], **RESIZES[o["mode"], o["align_corners"]])
+
+
+def _layer_norm(w):
+    o, (x,) = w.options, w.inputs()
+    row = row_of(o, w.shape)
+    if o["channels"]:
+        x = w.helper("Transpose", [x], perm=[0, 2, 3, 1])
+    parts = w.weight_and_bias() if o["affine"] else [w.constant(numpy.ones(row))]
+    attributes = {"axis": -len(row), "epsilon": o["eps"]}
+    if not o["channels"]:
+        return w.last("LayerNormalization", [x, *parts], **attributes)
+    return w.last(
+        "Transpose", [w.helper("LayerNormalization", [x, *parts], **attributes)], perm=[0, 3, 1, 2]
+    )
+
+
+def _slice(w):
+    o = w.options
+    taken = range(*slice(o["begin"], o["end"], o["step"]).indices(w.shape[o["axis"]]))
+    places = [taken[0], taken[-1] + 1, o["axis"], o["step"]]
+    w.last("Slice", w.inputs() + [w.integers([place]) for place in places])
+
+
+def _no_operator(w):
+    raise AntichainError(
+        f"node '{w.node['name']}': ONNX has no operator for our '{w.node['op']}': keep the network as "
+        "NAME.antichain"
+    )
+
+
+POOL = ("kernel", "stride", "pad", "ceil_mode")
+ROWS = {
+    "activate": _activate,
+    "adaptive_average_pool": _adaptive_pool,
+    "add": lambda w: w.last("Add"),
+    "average_pool": lambda w: w.last("AveragePool", **w.windows(*POOL, "count_include_pad")),
+    "batch_norm": _batch_norm,
+    "concat": lambda w: w.last("Concat", axis=1),
+    "conv2d": _conv,
+    "conv_transpose2d": _conv_transpose,
+    "dropout": Writing.leave_out,
+    "flatten": lambda w: w.last("Flatten", axis=1),
+    "group_norm": _group_norm,
+    "interpolate": _interpolate,
+    "layer_norm": _layer_norm,
+    "layer_scale": lambda w: w.last("Mul", [*w.inputs(), w.part("")]),
+    "linear": lambda w: w.last("Gemm", w.inputs() + w.weight_and_bias(), transB=1),
+    "max_pool": lambda w: w.last("MaxPool", **w.windows(*POOL)),
+    "mean": lambda w: w.last("ReduceMean", axes=w.options["axes"], keepdims=int(w.options["keep_dims"])),
+    "multiply": lambda w: w.last("Mul"),
+    "permute": lambda w: w.last("Transpose", perm=w.options["order"]),
+    "reshape": lambda w: w.last(
+        "Reshape", [*w.inputs(), w.integers([0, *w.options["shape"]])]
+    ),  # 0: all samples
+    "slice": _slice,
+    "softmax": lambda w: w.last("Softmax", axis=1),
+    "stochastic_depth": Writing.leave_out,
+}
+
+
+def needed_for(logits, nodes):
+    """Returns the names of the nodes and inputs that the logits depend on."""
+    needed = {logits}
+    for node in reversed(nodes):
+        if node["name"] in needed:
+            needed.update(node["inputs"])
+    return needed
+
+
+def to_onnx(graph, weights):
+    """Returns the onnx.ModelProto of a graph.json and arrays by their names. Throws AntichainError for an
+    operator that ONNX does not have."""
+    if sum(array.nbytes for array in weights.values()) >= MOST_BYTES - (64 << 20):
+        raise AntichainError(
+            "the weights have 2 GiB, and an ONNX file holds less: keep the network as NAME.antichain"
+        )
+    w = Writing(graph, weights)
+    logits = graph["nodes"][-1]["inputs"][0]
+    needed = needed_for(logits, graph["nodes"])
+    for node in graph["nodes"]:
+        if node["name"] in needed:
+            w.begin(node)
+            alike = FROM_ALIKE.get((node["op"], w.options.get("function")))
+            w.last(alike) if alike else ROWS.get(node["op"], _no_operator)(w)
+
+    def info(name):
+        shape = ["batch", *w.shapes[name][1:]]
+        return helper.make_tensor_value_info(w.output_of(name), onnx.TensorProto.FLOAT, shape)
+
+    inputs = [info(i["name"]) for i in graph["inputs"] if i["name"] in needed]
+    made = helper.make_graph(w.nodes, graph["model"], inputs, [info(logits)], w.initializers)
+    opset = helper.make_opsetid("", WRITTEN_OPSET)
+    return helper.make_model(
+        made, ir_version=IR_VERSION, opset_imports=[opset], producer_name="antichain"
+    )
+
+
+def export_onnx(folder, file):
+    """Writes a folder NAME.antichain as an ONNX file. Throws AntichainError."""
+    folder = pathlib.Path(folder)
+    try:
+        graph = json.loads((folder / GRAPH).read_text())
+        weights = safetensors.read(folder / WEIGHTS)
+        model = to_onnx(graph, weights)
+    except OSError as problem:
+        raise AntichainError(
+            f"can't read {problem.filename}: {problem.strerror}: a folder NAME.antichain has {GRAPH} "
+            f"and {WEIGHTS}"
+        ) from problem
+    except (ArithmeticError, LookupError, TypeError, ValueError) as problem:
+        raise AntichainError(
+            f"{folder} is no network with its weights ({type(problem).__name__}: {problem}): antichain info "
+            f"--graph {folder} says what is wrong"
+        ) from problem
+    try:
+        pathlib.Path(file).write_bytes(model.SerializeToString())
+    except OSError as problem:
+        raise AntichainError(f"can't write {file}: {problem.strerror}") from problem
+    return len(weights)

@@ -1,0 +1,340 @@
+"""Makes a folder NAME.antichain of an ONNX file."""
+
+import collections
+import dataclasses
+import pathlib
+import re
+import sys
+
+import numpy
+import onnx
+from onnx import shape_inference
+
+from antichain.error import AntichainError
+from antichain.folder import graph_text, write_folder
+from antichain.onnx import shapes
+from antichain.onnx.constants import Constants
+from antichain.onnx.messages import Constant, Node, read_file
+from antichain.onnx.names import DEFAULTS, PAIRS, one_or_two, pair
+from antichain.onnx.rows import ROWS
+from antichain.onnx.simplify import simplify
+from antichain.refusal import grouped, not_supported
+from antichain.translation import Shaping, Unsupported, Value, natural
+
+# Every tensor has so many samples while translating: a prime, so that no other extent is equal by chance.
+SAMPLES = 251
+MOST_LETTERS = 240  # of a node's name; the program reads 256 bytes
+LABELS, LOSS = "labels", "loss"
+
+
+@dataclasses.dataclass(frozen=True)
+class Padded:
+    """An image with zeros around it, for the operator that follows: rows above, columns left, rows below,
+    columns right."""
+
+    of: Value
+    zeros: list
+
+
+@dataclasses.dataclass(frozen=True)
+class Widened:
+    """A value that is repeated along axes of extent 1, for a product."""
+
+    of: Value
+    shape: list
+
+
+def node_name(name):
+    """Returns a name that a node can have: of "/layer1/layer1.0/Conv", "layer1.layer1.0.Conv"."""
+    letters = name.removeprefix("/").replace("/", ".").encode()
+    return re.sub(rb"[\x00-\x20\x7f-\xff,]", b"_", letters)[:MOST_LETTERS].decode() or "node"
+
+
+class Translation(Shaping):
+    """The nodes made so far, and the ONNX node that is being translated. Rows of the table call its
+    methods."""
+
+    def __init__(self, file, constants):
+        super().__init__(SAMPLES)
+        self.origin, self.opset, self.constants = file.origin, file.opset, constants
+        self.nodes, self.weights = [], {}
+        self.values = {}  # by the names of the file's tensors; None where it could not be translated
+        self.names, self.taken = {LABELS}, collections.Counter()
+        self.whole = set()  # matrices that nodes have as a weight
+        self.file_samples = None
+        self.node = None
+
+    # What the node at hand has
+
+    def _computed(self, i):
+        name = self.node.inputs[i] if self.node.has(i) else ""
+        if name in self.values:
+            return self.values[name]
+        if name in self.constants:
+            raise Unsupported(f"'{self.node.op}' of a constant")
+        raise Unsupported(f"'{self.node.op}' of '{name[:256]}', which no earlier node gives,")
+
+    def input(self, i=0):
+        """Returns an input that is computed, and of which nothing is pending."""
+        value = self._computed(i)
+        if isinstance(value, Padded):
+            raise Unsupported("padding by zeros for anything but a convolution and average pooling")
+        if isinstance(value, Widened):
+            raise Unsupported("Expand in front of anything but a product")
+        return value
+
+    def padded_input(self):
+        value = self._computed(0)
+        return (value.of, value.zeros) if isinstance(value, Padded) else (self.input(), [0] * 4)
+
+    def widened_input(self, i):
+        value = self._computed(i)
+        return value.of if isinstance(value, Widened) else self.input(i)
+
+    padded, widened = staticmethod(Padded), staticmethod(Widened)
+
+    def constant(self, i):
+        """Returns None where it is computed or left out."""
+        return self.constants.find(self.node.inputs[i]) if self.node.has(i) else None
+
+    def weight(self, i, what):
+        found = self.constant(i)
+        if found is None or not found.is_float:
+            raise Unsupported(f"'{self.node.op}' with {what} that is no float32 constant")
+        return found
+
+    def weight_and_bias(self, weight):
+        """Returns the parts of a node, whose bias is the third input, if there is one."""
+        return {"weight": weight, **({"bias": self.weight(2, "a bias")} if self.node.has(2) else {})}
+
+    def integers(self, name, i, otherwise=()):
+        """Returns the integers of an attribute, or of a constant input, as later opsets have it."""
+        if name in self.node.attributes or not self.node.has(i):
+            return self.node.ints(name, otherwise)
+        if self.node.inputs[i] not in self.constants:
+            raise Unsupported(f"'{self.node.op}' with {name} that are computed")
+        return self.constants.integers(self.node.inputs[i])
+
+    @staticmethod
+    def float32(value):
+        """Returns the number of the fewest digits that gives the same float32: 1e-5, not 9.99999975e-06."""
+        return float(str(numpy.float32(value)))
+
+    def real(self, name, otherwise):
+        return self.float32(self.node.get(name, otherwise))
+
+    @staticmethod
+    def axis(x, axis):
+        """Returns an axis, which may count from the end."""
+        if not -x.rank <= axis < x.rank:
+            raise Unsupported(f"axis {axis} of a tensor of {x.rank} axes")
+        return axis % x.rank
+
+    @staticmethod
+    def text(x):
+        return shapes.text(x.shape, SAMPLES)
+
+    # What makes nodes
+
+    def unique(self, name):
+        wanted = name = node_name(name)
+        while name in self.names:
+            self.taken[wanted] += 1
+            name = f"{wanted}~{self.taken[wanted]}"
+        self.names.add(name)
+        return name
+
+    def _name_of(self, parts):
+        """A node with parameters has the name that they begin with: "conv1" of conv1.weight. So they keep the
+        names of the initializers. A parameter without a name of its own is the node's."""
+        for own, part in parts.items():
+            ending = f".{own}" if own else ""
+            prefix = part.name.removesuffix(ending)
+            if part.name.endswith(ending) and prefix == node_name(prefix) and prefix not in self.names:
+                return prefix
+        return self.node.called or self.node.op
+
+    def _take_part(self, name, own, part, shape):
+        if part.array.size != numpy.prod(shape, dtype=object):
+            raise Unsupported(
+                f"'{self.node.op}' with a {own.replace('_', ' ') or 'factor'} of "
+                f"{shapes.text(part.array.shape)} "
+                f"where {shapes.text(shape)} is expected"
+            )
+        # Exporters store equal tensors once, so vectors are copied. A matrix that two nodes share is one
+        # parameter of the model, which would become two.
+        if part.name and sum(extent != 1 for extent in part.array.shape) > 1:
+            if part.name in self.whole:
+                raise Unsupported(f"the weight '{part.name[:256]}' that another node uses, too,")
+            self.whole.add(part.name)
+        self.constants.take(part.array.size)
+        self.weights[f"{name}.{own}" if own else name] = part.array.reshape(shape)
+
+    def emit(self, op, inputs, shape=None, options=None, order=None, helper=False, parts=None):
+        """Adds a node and returns its value, its axes read in `order`. `parts` are constants that are its
+        parameters and buffers, by the names that the operator gives them."""
+        parts, usual = parts or {}, DEFAULTS.get(op, {})
+        options = {
+            name: one_or_two(pair(v)) if name in PAIRS else v for name, v in (options or {}).items()
+        }
+        stored = [x.stored for x in inputs]
+        if shape is None:
+            shape = shapes.output_shape(op, {**usual, **options}, stored)
+        name = self.unique(self._name_of(parts))
+        for own, extents in shapes.parts_of(op, {**usual, **options}, stored[0]).items():
+            self._take_part(name, own, parts[own], extents)
+        entry = {"name": name, "op": op, "inputs": [x.node for x in inputs]}
+        differing = {key: value for key, value in options.items() if usual.get(key) != value}
+        self.nodes.append({**entry, **({"options": differing} if differing else {})})
+        return Value(name, tuple(shape), tuple(order or natural(len(shape))))
+
+    def begin(self, node):
+        self.node, self.plain_forms = node, {}
+
+    def enter(self, name, value):
+        if name in self.constants or name in self.values:
+            raise Unsupported(f"a second tensor of the name '{name[:256]}'")
+        self.values[name] = value
+
+
+def add_input(t, info):
+    def refuse(why, hint):
+        raise AntichainError(f"{t.origin}: the input '{info.name[:256]}' {why}: {hint}")
+
+    tensor = info.type.tensor_type
+    if tensor.elem_type != onnx.TensorProto.FLOAT:
+        refuse("is no float32 tensor", "networks compute with float32")
+    dims = [d.dim_value if d.HasField("dim_value") else -1 for d in tensor.shape.dim]
+    if not 2 <= len(dims) <= 5:
+        refuse(f"has {len(dims)} axes", "samples are the first of 2 to 5")
+    for i, extent in enumerate(dims[1:], 1):
+        if not 1 <= extent <= 1 << 20:
+            refuse(f"has no fixed extent of axis {i}", "export it with all but the samples fixed")
+    if dims[0] > 0:
+        t.file_samples = dims[0]
+    shape = (SAMPLES, *dims[1:])
+    name = t.unique("images" if info.name == LABELS else info.name)  # which is what a data set fills
+    t.enter(info.name, Value(name, shape, natural(len(shape))))
+    return {"name": name, "shape": dims[1:], "dtype": "float32"}
+
+
+def inferred(file):
+    """Returns a function of a tensor's name that gives its Value by the file's own shapes, or None: so nodes
+    behind one that can't be translated can be."""
+    try:
+        graph = shape_inference.infer_shapes(file.model).graph
+    except Exception:  # whatever the file has that the package does not know
+        graph = file.model.graph
+    infos = {info.name: info for info in [*graph.value_info, *graph.output]}
+
+    def value_of(name):
+        dims = [d.dim_value for d in infos[name].type.tensor_type.shape.dim] if name in infos else []
+        if len(dims) < 2 or min(dims[1:]) < 1:
+            return None
+        return Value("?", (SAMPLES, *dims[1:]), natural(len(dims)))
+
+    return value_of
+
+
+def translate_node(t, node):
+    """Enters the values of a node's outputs. Throws Unsupported."""
+    t.begin(node)
+    given = t.constants.fold(node)
+    if given is None:
+        if node.op not in ROWS:
+            raise Unsupported(f"'{node.op}'")
+        try:
+            given = ROWS[node.op](t, node)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as problem:
+            raise Unsupported(f"'{node.op}' with these shapes and options ({problem})") from problem
+    for name, value in zip(node.outputs, given if isinstance(given, list) else [given]):
+        if isinstance(value, Constant):
+            t.constants.add(name, value)
+        elif name and value is not None:
+            t.enter(name, value)
+
+
+def translate_nodes(t, file, nodes):
+    """Translates all nodes, and throws one AntichainError that says all that can't be."""
+    problems, value_of, unknown = [], None, False
+    for node in nodes:
+        lost = any(
+            t.values.get(name, t) is None for name in node.inputs
+        )  # behind what was not translated
+        try:
+            if lost and node.op in ROWS:
+                raise Unsupported("")
+            translate_node(t, node)
+        except Unsupported as problem:
+            value_of = value_of or inferred(file)
+            unknown = unknown or node.op not in ROWS
+            if str(problem):
+                problems.append((str(problem), f"{problem} at node '{node.called}'", node.called))
+            t.values.update((name, value_of(name)) for name in node.outputs if name not in t.values)
+    if problems:
+        hint = f": the operators are {', '.join(sorted(ROWS))}" if unknown else ""
+        raise AntichainError(f"{file.origin}: {not_supported(grouped(problems))}{hint}")
+
+
+def add_loss(t, output):
+    t.begin(Node("output", "output", [output], []))
+    logits = t.input()
+    if logits.rank != 2:
+        raise Unsupported(f"an output of {logits.rank} axes (it is N x classes)")
+    last = t.plain(logits).node
+    t.nodes.append({"name": t.unique(LOSS), "op": "softmax_cross_entropy", "inputs": [last, LABELS]})
+
+
+def without_softmax(nodes, output):
+    """A softmax at the end is a part of the loss that is added."""
+    for node in nodes:
+        if node.op in ("Softmax", "LogSoftmax") and node.outputs == [output] and len(node.inputs) == 1:
+            return node.inputs[0]
+    return output
+
+
+def model_name(path):
+    """Returns the name of the file without its ending, in letters that names of models have."""
+    name = re.sub(r"[^A-Za-z0-9.-]", "_", pathlib.Path(path).stem)
+    return (f"onnx{name}" if name[:1] in ("", "-", ".") else name)[:64]
+
+
+def bare_convolutions(file, nodes):
+    """Returns how many convolutions a file has where it has no batch norm. Their biases do not tell whether a
+    batch norm was folded into them: that of a fresh batch norm is 0, and exporters leave it out."""
+    if any(node.op == "BatchNormalization" for node in nodes) or file.model.producer_name.startswith(
+        "antichain"
+    ):
+        return 0
+    return sum(node.op == "Conv" for node in nodes)
+
+
+def import_onnx(path, folder):
+    """Writes the network of an ONNX file as a folder NAME.antichain. Throws AntichainError."""
+    file = read_file(path)
+    constants = Constants(file)
+    output = without_softmax(file.nodes, file.model.graph.output[0].name)
+    nodes, (output,) = simplify(file.nodes, [output], constants)
+    t = Translation(file, constants)
+    try:
+        inputs = [add_input(t, info) for info in file.model.graph.input if info.name not in constants]
+        translate_nodes(t, file, nodes)
+        add_loss(t, output)
+    except Unsupported as problem:
+        raise AntichainError(f"{file.origin}: {problem} is not supported") from problem
+    inputs.append({"name": LABELS, "shape": [], "dtype": "int32"})
+    words = [
+        re.sub(r"[\x00-\x1f\x7f]", "", w)[:64]
+        for w in (file.model.producer_name, file.model.producer_version)
+    ]
+    text = graph_text(model_name(path), f"{' '.join(words)} (ONNX, opset {file.opset})", inputs, t.nodes)
+    write_folder(folder, text, t.weights)
+    if bare := bare_convolutions(file, nodes):
+        print(
+            f"antichain: warning: {file.origin} has {bare} convolutions and no batch norm: if the model "
+            f"has batch "
+            "norms, the exporter has folded them into the convolutions, so they are gone, and training "
+            "differs "
+            "from the original (docs/bring-your-model.md says how to keep them)",
+            file=sys.stderr,
+        )

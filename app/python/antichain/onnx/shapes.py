@@ -1,0 +1,160 @@
+"""The shapes of what our operators compute, and of their parameters and buffers, as layers/*.h defines them.
+A sample's extents are known, so a file that does not fit together is refused here, and not by the program.
+"""
+
+import math
+
+from antichain.onnx.names import four, pair
+
+IMAGES = ("adaptive_average_pool", "average_pool", "concat", "conv2d", "conv_transpose2d", "interpolate")
+IMAGES += ("batch_norm", "global_average_pool", "layer_scale", "max_pool")
+
+
+def text(shape, batch=None):
+    """Returns "N x 3 x 32 x 32", or "a scalar"; an extent that is `batch` is N."""
+    return " x ".join("N" if extent == batch else str(extent) for extent in shape) or "a scalar"
+
+
+def reach(kernel, dilation):
+    """Returns how many pixels lie between the first and the last tap of a kernel, both included."""
+    return (kernel - 1) * dilation + 1
+
+
+def _windows(extent, pad, kernel, stride, ceil):
+    slack = extent + sum(pad) - kernel
+    count = (slack + (stride - 1 if ceil else 0)) // stride + 1
+    return count - 1 if ceil and (count - 1) * stride >= extent + pad[0] else count
+
+
+def _window(o, x):
+    """Returns the height and width of what windows give that slide over the image x."""
+    pads, ceil = four(o["pad"]), o.get("ceil_mode", False)
+    kernel = [reach(k, d) for k, d in zip(pair(o["kernel"]), pair(o.get("dilation", 1)))]
+    sides = [_windows(x[2 + i], pads[i::2], kernel[i], pair(o["stride"])[i], ceil) for i in (0, 1)]
+    if any(x[2 + i] + sum(pads[i::2]) < kernel[i] for i in (0, 1)) or min(sides) < 1:
+        raise ValueError(
+            f"a {kernel[0]} x {kernel[1]} window does not fit into an image of {x[2]} x {x[3]}"
+        )
+    return sides
+
+
+def _conv2d(o, x):
+    if x[1] % o["groups"] or o["out"] % o["groups"]:
+        raise ValueError(
+            f"{x[1]} channels and {o['out']} filters can't be divided into {o['groups']} groups"
+        )
+    return (x[0], o["out"], *_window(o, x))
+
+
+def _conv_transpose2d(o, x):
+    def side(i):
+        kernel, stride, pad, dilation, more = (
+            pair(o[name])[i] for name in ("kernel", "stride", "pad", "dilation", "output_pad")
+        )
+        return (x[2 + i] - 1) * stride - 2 * pad + reach(kernel, dilation) + more
+
+    y = (x[0], o["out"], side(0), side(1))
+    if (
+        x[1] % o["groups"]
+        or min(y) < 1
+        or any(more >= stride for more, stride in zip(pair(o["output_pad"]), pair(o["stride"])))
+    ):
+        raise ValueError(f"it does not fit an image of {text(x[1:])}")
+    return y
+
+
+def _pool(o, x):
+    if any(2 * pad > kernel for pad, kernel in zip(pair(o["pad"]), pair(o["kernel"]))):
+        raise ValueError("it pads by more than half its kernel")
+    return (*x[:2], *_window(o, x))
+
+
+def _interpolate(o, x):
+    sides = (
+        pair(o["size"])
+        if "size" in o
+        else [math.floor(x[2 + i] * s) for i, s in enumerate(pair(o["scale"]))]
+    )
+    if min(sides) < 1:
+        raise ValueError(f"it leaves nothing of {text(x[1:])}")
+    return (*x[:2], *sides)
+
+
+def _concat(o, *xs):
+    if any(x[:1] + x[2:] != xs[0][:1] + xs[0][2:] for x in xs):
+        raise ValueError("the parts differ in more than one axis")
+    return (xs[0][0], sum(x[1] for x in xs), *xs[0][2:])
+
+
+def _multiply(o, a, b):
+    if a != b and not (len(a) == 4 and b == (*a[:2], 1, 1)):
+        raise ValueError(f"{text(a[1:])} by {text(b[1:])}: both of one shape, or C x H x W by C x 1 x 1")
+    return a
+
+
+def _mean(o, x):
+    kept = [1 if i in o["axes"] else extent for i, extent in enumerate(x)]
+    return tuple(e for i, e in enumerate(kept) if o["keep_dims"] or i not in o["axes"])
+
+
+def _group_norm(o, x):
+    if o["groups"] < 1 or x[1] % o["groups"]:
+        raise ValueError(f"{x[1]} channels are no multiple of {o['groups']} groups")
+    return x
+
+
+SHAPES = {
+    "adaptive_average_pool": lambda o, x: (*x[:2], o["h"], o["w"]),
+    "average_pool": _pool,
+    "concat": _concat,
+    "conv2d": _conv2d,
+    "conv_transpose2d": _conv_transpose2d,
+    "flatten": lambda o, x: (x[0], math.prod(x[1:])),
+    "global_average_pool": lambda o, x: (*x[:2], 1, 1),
+    "group_norm": _group_norm,
+    "interpolate": _interpolate,
+    "linear": lambda o, x: (x[0], o["out"]),
+    "max_pool": _pool,
+    "mean": _mean,
+    "multiply": _multiply,
+    "permute": lambda o, x: tuple(x[axis] for axis in o["order"]),
+    "reshape": lambda o, x: (x[0], *o["shape"]),
+    "slice": lambda o, x: tuple(
+        len(range(*slice(o["begin"], o["end"], o["step"]).indices(e))) if i == o["axis"] else e
+        for i, e in enumerate(x)
+    ),
+}
+
+
+def output_shape(op, o, inputs):
+    """Returns the shape of an operator's output. Throws ValueError where it does not fit its inputs."""
+    if op in IMAGES and any(len(x) != 4 for x in inputs):
+        raise ValueError(f"{op} takes N x C x H x W, not {len(inputs[0])} axes")
+    return tuple(SHAPES[op](o, *inputs)) if op in SHAPES else inputs[0]
+
+
+def row_of(o, x):
+    """Returns the shape of what a layer_norm normalises."""
+    return (x[1],) if o["channels"] else tuple(o["over"]) or x[-1:]
+
+
+def parts_of(op, o, x):
+    """Returns the shapes of the parameters and buffers of an operator with the input x, by their names."""
+    channels = x[1:2]
+    if op == "conv2d":
+        weight = (o["out"], x[1]) if o["matrix"] else (o["out"], x[1] // o["groups"], *pair(o["kernel"]))
+    elif op == "conv_transpose2d":
+        weight = (x[1], o["out"] // o["groups"], *pair(o["kernel"]))
+    elif op == "linear":
+        weight = (o["out"], x[1])
+    elif op == "batch_norm":
+        names = ("weight", "bias", "running_mean", "running_var")
+        return {**dict.fromkeys(names, channels), "num_batches_tracked": ()}
+    elif op == "layer_scale":
+        return {"": (x[1], 1, 1)}
+    elif op in ("layer_norm", "group_norm") and o["affine"]:
+        row = row_of(o, x) if op == "layer_norm" else channels
+        return {name: row for name in ("weight", "bias") if o.get("bias", True) or name == "weight"}
+    else:
+        return {}
+    return {"weight": weight, **({"bias": (o["out"],)} if o["bias"] else {})}

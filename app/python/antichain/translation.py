@@ -1,0 +1,111 @@
+"""Makes nodes of graph.json from what another framework calls its operators. The table of those operators is
+elsewhere (pytorch/operators.py, onnx/rows.py); here is what its rows have at hand.
+
+A Value is a tensor as the user's code sees it: a node's output, and the order in which its axes are read. So
+a permutation costs nothing until an operator needs the axes in their order: a LayerNorm or a Linear over the
+last axis of N x H x W x C works on the N x C x H x W that is stored.
+"""
+
+import dataclasses
+import math
+
+
+class Unsupported(Exception):
+    """What a row of the table can't translate: "max_pool2d with dilation 2". The caller says where it is."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Value:
+    node: str
+    stored: tuple  # the shape of the node's output
+    order: tuple  # axis i is the output's axis order[i]
+
+    @property
+    def shape(self):
+        return tuple(self.stored[axis] for axis in self.order)
+
+    @property
+    def rank(self):
+        return len(self.stored)
+
+    @property
+    def plain(self):
+        return self.order == tuple(range(self.rank))
+
+    def axis(self, axis):
+        """Returns which axis of the node's output an axis is."""
+        return self.order[axis]
+
+    def permuted(self, order):
+        return dataclasses.replace(self, order=tuple(self.order[axis] for axis in order))
+
+
+def natural(rank):
+    return tuple(range(rank))
+
+
+class Shaping:
+    """Brings values into the order and the shape that an operator needs. A class that has it makes the nodes:
+    emit(op, inputs, shape, options, order, helper) adds one and returns its Value."""
+
+    def __init__(self, batch):
+        self.batch = batch
+        self.plain_forms = {}
+
+    def same_shape(self, op, x, options=None):
+        """Adds a node that works on every number by itself."""
+        return self.emit(op, [x], x.stored, options, x.order)
+
+    def plain(self, x):
+        """Returns x with its axes stored in their order."""
+        if x.plain:
+            return x
+        if (x.node, x.order) not in self.plain_forms:
+            self.plain_forms[x.node, x.order] = self.emit(
+                "permute", [x], x.shape, {"order": list(x.order)}, helper=True
+            )
+        return self.plain_forms[x.node, x.order]
+
+    def reshape(self, x, shape, helper=False):
+        """Returns x in another shape, with the samples first."""
+        shape = tuple(shape)
+        if shape == x.shape:
+            return x
+        if not shape or shape[0] != self.batch or x.shape[0] != self.batch:
+            raise Unsupported(f"a reshape of {x.shape} to {shape}, which mixes samples,")
+        if len(shape) > 5:
+            raise Unsupported(f"a tensor of {len(shape)} axes (there are at most 5)")
+        if len(shape) == 1:
+            raise Unsupported("a tensor of one number a sample without an axis for it")
+        x = self.plain(x)
+        if len(shape) == 2 and x.rank == 4:
+            return self.emit("flatten", [x], shape, helper=helper)
+        return self.emit("reshape", [x], shape, {"shape": list(shape[1:])}, helper=helper)
+
+    def image(self, x, axis):
+        """Returns x as N x C x H x W with C for the axis, and a function that brings such an image back."""
+        (image,), restored = self.images([x], axis)
+        return image, restored
+
+    def images(self, values, axis):
+        """Does so with several values of one number of axes."""
+        first = values[0]
+        if first.rank == 4 and first.order[axis] == 1 and all(x.order == first.order for x in values):
+            images = [dataclasses.replace(x, order=natural(4)) for x in values]
+            return images, lambda y: Value(y.node, y.stored, first.order)
+        order = (0, axis, *(a for a in range(1, first.rank) if a != axis))
+        rest = first.permuted(order).shape[2:]
+        back = tuple(order.index(a) for a in range(first.rank))
+
+        def image(x):
+            moved = x.permuted(order)
+            if len(rest) == 2:
+                return self.plain(moved)
+            return self.reshape(moved, (*moved.shape[:2], math.prod(rest), 1), helper=True)
+
+        def restored(y):
+            if len(rest) != 2:
+                y = self.reshape(y, (*y.shape[:2], *rest), helper=True)
+            return y.permuted(back)
+
+        return [image(x) for x in values], restored
