@@ -79,7 +79,8 @@ TEST_F(Refusals, RefusesOptionsThatNothingReads) {
     expect_refused(words + "--backward-split 0.3", 2, "but p.json has those of both halves");
   expect_refused("plan --stages 2 --backward-split 0.3", 2, "but a profile is to be measured here");
   expect_refused(simulate + "--stages 2 --width 90 --compare-schedules", 2, "--width excludes --compare");
-  expect_refused(simulate + "--plan plan.json --stages 1 --at-most", 2, "is a plan of 2, but --stages 1");
+  expect_refused(simulate + "--plan plan.json --stages 1 --at-most", 2,
+                 "is a plan of 2 stages, but --stages 1");
   ran(simulate + "--plan plan.json --stages 3 --at-most");
   expect_refused("rehearse --profile p.json --stages 2 --transport ipc", 2, "--transport ipc moves tensors");
   // What train says of the network must be true of the profile that is rehearsed.
