@@ -189,6 +189,7 @@ TEST_F(Keeping, NoOutputReplacesWhatIsReadOrKept) {
                             "export --model resnet20 --out n.antichain", "info --json q.json"})
     ASSERT_EQ(run(words).code, 0) << words;
   ASSERT_EQ(run(train + "--checkpoint ck --results r").code, 0);
+  fs::create_directory(path("new"));
   fs::create_symlink("set.h5", path("link.h5"));
   fs::create_hard_link(path("data/test_batch.bin"), path("hard"));
   fs::create_directory_symlink("data", path("linked"));
@@ -209,7 +210,7 @@ TEST_F(Keeping, NoOutputReplacesWhatIsReadOrKept) {
       {"info --graph n.antichain/graph.json --json n.antichain/weights.safetensors", "which --graph reads"},
       {"export --graph n.antichain/graph.json --out n.antichain", "which --graph reads"},
       {train + "--checkpoint z --results ./z/", "would be written to one folder"},
-      {train + "--checkpoint z --json z/lock", "which --checkpoint writes"},
+      {train + "--checkpoint new --json new/lock", "which --checkpoint writes"},
       {evaluate + "ck --data-dir data --format hdf5 --logits ck/lock", "ck/lock, which belongs to a run"},
       {"info --json ck/step-000000000009", "which belongs to a run"},
       {train + "--results ck/best", "--results would write to ck/best, which belongs to a run"},
