@@ -58,8 +58,8 @@ TEST(CutScorer, SaysTheSameOfCutsThatItRemembers) {
   EXPECT_GT(ruled_out, 1000);
 }
 
-// Where each node uses all before it, a cut parts many more edges than there are nodes. Searches end sooner by
-// as much as it takes to look at these.
+// Where each node uses all before it, a cut parts many more edges than there are nodes. Searches end sooner
+// by as much as it takes to look at these.
 TEST(CutScorer, CountsTheEdgesThatItLooksAt) {
   constexpr int nodes = 200;
   Profile profile = empty_network();
