@@ -36,6 +36,8 @@ class DataSet {
   // than 256 MiB, it covers a sample of 256 MiB that is evenly spread; a set that is read as a whole anyway
   // hashes all.
   virtual uint64_t contents() const;
+  // Returns the files that are read whenever an image is asked for; a set in memory has none.
+  virtual std::vector<std::string> files() const { return {}; }
   // Returns a sentence naming the file when another one has taken its name since it was opened; otherwise "".
   virtual std::string replaced() const { return ""; }
 

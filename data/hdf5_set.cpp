@@ -125,6 +125,11 @@ class Hdf5Set : public DataSet {
   std::span<const std::string> class_names() const override { return class_names_; }
   int label(int64_t index) const override { return labels_.at(size_t(index)); }
   Normalisation normalisation() const override { return normalisation_; }
+  std::vector<std::string> files() const override {
+    std::vector<std::string> all = {file_->watched.path()};
+    for (const auto& source : file_->sources) all.push_back(source->path());
+    return all;
+  }
   std::string replaced() const override {
     const std::string other = file_->replaced();
     if (other.empty()) return "";

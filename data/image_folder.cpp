@@ -40,6 +40,11 @@ class FolderSplit : public DataSet {
   Shape image_shape() const override { return {3, size_.height, size_.width}; }
   std::span<const std::string> class_names() const override { return class_names_; }
   int label(int64_t index) const override { return files_.at(size_t(index)).label; }
+  std::vector<std::string> files() const override {
+    std::vector<std::string> all;
+    for (const ImageFile& file : files_) all.push_back(file.path);
+    return all;
+  }
   void image(int64_t index, std::span<uint8_t> out) const override {
     const std::string& path = files_.at(size_t(index)).path;
     Image image = read_image(path);

@@ -9,8 +9,11 @@
 #include <vector>
 
 #include "app/cli/output_file.h"
+#include "app/cli/run_folder.h"
 #include "framework/error.h"
+#include "framework/files/checkpoint_folder.h"
 #include "framework/files/checkpoint_remains.h"
+#include "framework/files/folder_lock.h"
 #include "framework/paths.h"
 #include "models/graph_file.h"
 
@@ -63,14 +66,48 @@ void check_pair(const NamedFile& one, const NamedFile& other) {
               one.folder ? "name another folder" : "name another file", ExitCode::usage);
 }
 
+bool is_checkpoint_folder(const std::string& folder) {
+  return is_folder(folder) && why_no_checkpoint(resolved(folder), true).empty();
+}
+
+// A run that writes checkpoints to a folder leaves its lock there.
+bool is_kept_in_checkpoints(const std::string& path) {
+  return CheckpointFolder::is_name_of_ours(last_name(path)) && has_lock(parent_of(path));
+}
+
+// A run that goes on writes to its own folder again, and checks that itself.
+bool is_kept_in_results(const std::string& file) {
+  const std::string folder = parent_of(file);
+  const auto is_goal = [&](const NamedFile& o) { return o.option == "--results" && are_one(o.file, folder); };
+  return is_file_of_run(file, folder) && is_run_folder(folder) && std::ranges::none_of(outputs, is_goal);
+}
+
+void refuse_output(const NamedFile& output, const std::string& what) {
+  throw Error(fmt::format("{} would {} {}, {}", output.option, output.folder ? "write to" : "replace",
+                          output.file, what),
+              output.folder ? "name another folder" : "name another file", ExitCode::usage);
+}
+
+// Throws Error where an output would harm what an earlier run keeps.
+void check_kept(const NamedFile& output) {
+  if (is_checkpoint_folder(parent_of(output.file))) refuse_output(output, "which lies in a checkpoint");
+  if (output.folder && is_checkpoint_folder(output.file)) refuse_output(output, "which is a checkpoint");
+  if (is_kept_in_checkpoints(output.file) || (!output.folder && is_kept_in_results(output.file)))
+    refuse_output(output, "which belongs to a run");
+}
+
 }  // namespace
 
 void check_no_output_is(const std::string& what,
                         const std::function<bool(const std::string& file, const std::string& option)>& is) {
   for (const NamedFile& output : outputs)
-    if (!output.folder && is(output.file, output.option))
-      throw Error(fmt::format("{} would replace {}, {}", output.option, output.file, what),
-                  "name another file", ExitCode::usage);
+    if (!output.folder && is(output.file, output.option)) refuse_output(output, what);
+}
+
+void check_no_output_is(const std::string& what, const std::vector<std::string>& files) {
+  check_no_output_is(what, [&](const std::string& file, const std::string&) {
+    return std::ranges::any_of(files, [&](const std::string& other) { return are_one(file, other); });
+  });
 }
 
 void check_nothing_is_overwritten(const CLI::App& command) {
@@ -80,9 +117,7 @@ void check_nothing_is_overwritten(const CLI::App& command) {
       if (i != j) check_pair(files[i], files[j]);
   outputs = files;
   std::erase_if(outputs, [](const NamedFile& file) { return !file.written; });
-  check_no_output_is("which lies in a checkpoint", [](const std::string& file, const std::string&) {
-    return is_folder(parent_of(file)) && why_no_checkpoint(resolved(parent_of(file)), true).empty();
-  });
+  std::ranges::for_each(outputs, check_kept);
 }
 
 }  // namespace antichain

@@ -4,13 +4,15 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "app/cli/cli_forward.h"
 
 namespace antichain {
 
 // Throws a usage Error naming the two options. The options of the group Output that name files are outputs,
-// and so is --checkpoint; all others that name files or folders are read.
+// and so is --checkpoint; all others that name files or folders are read. Throws one as well where an output
+// lies in a checkpoint, or has a name that a run keeps in that folder for itself.
 void check_nothing_is_overwritten(const CLI::App& command);
 
 // Commands call this for files that no option names: those of a data set's folder, say. Throws a usage Error
@@ -18,5 +20,6 @@ void check_nothing_is_overwritten(const CLI::App& command);
 // set".
 void check_no_output_is(const std::string& what,
                         const std::function<bool(const std::string& file, const std::string& option)>& is);
+void check_no_output_is(const std::string& what, const std::vector<std::string>& files);
 
 }  // namespace antichain

@@ -194,6 +194,8 @@ void add_evaluate(CLI::App& app) {
   add_form_options(command, options->network);
   CLI::Option* model = command.get_option("--model");
   model->required(false)->description(model->get_description() + " [a checkpoint's own]");
+  for (const char* of_a_model : {"--form", "--classes", "--aux"})
+    command.get_option(of_a_model)->needs(model);  // a checkpoint has its own, and a graph one form
   command
       .add_option("--weights", options->weights_file,
                   "HDF5 or safetensors, named as in PyTorch's state_dict; or a folder of checkpoints; "

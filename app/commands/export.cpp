@@ -101,8 +101,11 @@ void add_export(CLI::App& app) {
   add_output_option(command, "--out", options->out_file,
                     "the file to write, or a folder NAME.antichain with the network and its weights")
       ->required();
-  command.callback([options] {
+  command.callback([options, seed] {
     if (options->init.file().empty()) options->init.whole_file = weights_of_folder(options->network.graph);
+    if (const std::string& file = options->init.whole_file; !file.empty() && seed->count() > 0)
+      throw Error(fmt::format("--seed draws weights, but all are those of {}", file),
+                  "leave it out, or take what fits of a file with --init-partial", ExitCode::usage);
     run(*options);
   });
 }

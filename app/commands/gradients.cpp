@@ -160,6 +160,7 @@ void add_gradients(CLI::App& app) {
   add_one_rank_options(command, options->machine);
   add_format_option(command, options->format);
   add_output_option(command, "--out", options->out_file, "write every gradient, the logits and the loss");
+  command.get_option("--format")->needs("--out");
   add_output_option(command, "--json", options->json_file,
                     "write the loss, and norm, sum and largest of every gradient");
   command.callback([options] {

@@ -15,6 +15,7 @@
 #include "app/options/options.h"
 #include "app/train/follow_recipe.h"
 #include "framework/backend.h"
+#include "framework/error.h"
 #include "framework/json.h"
 #include "framework/version.h"
 #include "models/model.h"
@@ -167,7 +168,10 @@ void add_info(CLI::App& app) {
   add_cpu_isa_option(command, options->machine);
   add_output_option(command, "--json", options->json_file,
                     "write the list; with --model or --graph a profile without times");
-  command.callback([options] {
+  command.callback([options, batch] {
+    if (options->network.model.empty() && batch->count() > 0)
+      throw Error("--batch is for the nodes of one network, and none is named", "add --model or --graph",
+                  ExitCode::usage);
     check_writable({options->json_file});
     if (rank_hint() > 0) return;  // under mpirun rank 0 prints
     begin_answer();

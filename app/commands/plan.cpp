@@ -24,7 +24,6 @@
 #include "framework/json.h"
 #include "models/model.h"
 #include "partition/plan/runtime_format.h"
-#include "partition/profile/read_profile.h"
 #include "partition/search/dot.h"
 #include "pipeline/host/computing_beats.h"
 #include "pipeline/host/launch.h"
@@ -136,8 +135,7 @@ void plan_a_profile(const PlanCommandOptions& options) {
   if (rank_hint() > 0) return;  // under mpirun rank 0 plans
   const GivenFiles given = read_given_files(options.planning, options.schedule.schedule);
   const int ranks = options.machine.local > 0 ? options.machine.local : std::max(1, launched_processes());
-  answer(options, given,
-         read_profile(given.profile, options.planning.profile_file, options.planning.backward_split), ranks);
+  answer(options, given, read_profile(given, options.planning), ranks);
 }
 
 void run(const PlanCommandOptions& options) {
@@ -180,12 +178,13 @@ void add_plan(CLI::App& app) {
       ->type_name("NAME");
   add_network_options(command, options->network);
   add_measured_optimiser_options(command, options->optimiser);
-  for (const char* option :  // a profile has the bytes and times of one network and optimiser
-       {"--model", "--graph", "--form", "--aux", "--dropout", "--stochastic-depth", "--batch",
-        "--label-smoothing", "--soft-labels", "--precision", "--image", "--classes", "--optimiser", "--ema"})
-    command.get_option(option)->excludes("--profile");
   add_machine_options(command, options->machine);
   add_transport_option(command, options->machine);
+  for (const char* option :  // a profile has the bytes and times of one network, optimiser and machine
+       {"--device", "--cpu-isa", "--weight-gradients", "--threads", "--transport", "--model", "--graph",
+        "--form", "--aux", "--dropout", "--stochastic-depth", "--batch", "--label-smoothing", "--soft-labels",
+        "--precision", "--image", "--classes", "--optimiser", "--ema"})
+    command.get_option(option)->excludes("--profile");
   add_output_option(command, "--json", options->json_file, "write the plan, for --plan");
   add_output_option(command, "--dot", options->dot_file, "draw the network coloured by stage, for Graphviz");
   add_output_option(command, "--dot-antichains", options->antichains_file,

@@ -15,6 +15,7 @@
 #include "app/cli/table.h"
 #include "app/job/job.h"
 #include "app/obtain/given_files.h"
+#include "app/obtain/profile.h"
 #include "app/obtain/schedule.h"
 #include "app/options/options.h"
 #include "app/report/plan_figures.h"
@@ -22,7 +23,6 @@
 #include "app/report/report.h"
 #include "framework/error.h"
 #include "framework/json.h"
-#include "partition/profile/read_profile.h"
 #include "pipeline/host/computing_beats.h"
 #include "pipeline/host/fault.h"
 #include "pipeline/host/launch.h"
@@ -45,10 +45,25 @@ struct Task {
   double time_scale = 1;
 };
 
+// Throws a usage Error where `train` was given another network than the profile's.
+void check_network(const RehearseCommandOptions& o, const Profile& profile) {
+  const auto refuse = [&](const std::string& given, const std::string& has) {
+    throw Error(fmt::format("{} is given, but {} is the profile of {}", given, o.planning.profile_file, has),
+                "leave it out, or profile that network", ExitCode::usage);
+  };
+  const std::string precision(name_of(profile.precision));
+  if (!o.model.empty() && o.model != profile.model) refuse("the model " + o.model, profile.model);
+  if (!o.precision.empty() && o.precision != precision) refuse("--precision " + o.precision, precision);
+  if (o.batch > 0 && profile.microbatch > 0 && o.batch != profile.microbatch * o.microbatches)
+    refuse(fmt::format("a batch of {} in {} micro-batches", o.batch, o.microbatches),
+           fmt::format("micro-batches of {}", profile.microbatch));
+}
+
 // Where there is a job, it is collective.
 Task make_task(const RehearseCommandOptions& o, const GivenFiles& given, int ranks,
                const std::optional<Plan>& plan, Job* job = nullptr) {
-  Task task{.profile = read_profile(given.profile, o.planning.profile_file, o.planning.backward_split)};
+  Task task{.profile = read_profile(given, o.planning)};
+  check_network(o, task.profile);
   PlanningOptions planning = o.planning;
   if (planning.stages == 0 && planning.plan_file.empty() && planning.cluster_file.empty() &&
       planning.cuts.empty() && parse_replicas(planning.replicas).of_stage.empty())
@@ -157,8 +172,7 @@ void rehearse_rank(const RehearseCommandOptions& o, const std::optional<Plan>& p
       const Task mine = make_task(o, given, job.size(), {});
       return to_json(mine.plan, mine.profile);
     });
-    shared = plan_from_json(text, "the plan of rank 0",
-                            read_profile(given.profile, o.planning.profile_file, o.planning.backward_split));
+    shared = plan_from_json(text, "the plan of rank 0", read_profile(given, o.planning));
   }
   const Task task = make_task(o, given, job.size(), shared, &job);
   const Timeline predicted = simulate(task.schedule, task.plan, task.profile, task.planned.options.cluster,
@@ -189,9 +203,10 @@ void rehearse_rank(const RehearseCommandOptions& o, const std::optional<Plan>& p
 void rehearse(const RehearseCommandOptions& options) {
   check(options.planning);
   end_dry_run();
-  if (options.machine.transport == "nccl")
-    throw Error("--transport nccl moves tensors of GPUs, but a rehearsal's are in host memory",
-                "leave out --transport", ExitCode::usage);
+  if (const std::string& transport = options.machine.transport; transport != "auto" && transport != "mpi")
+    throw Error(
+        fmt::format("--transport {} moves tensors of GPUs, but a rehearsal's are in host memory", transport),
+        "leave out --transport", ExitCode::usage);
   MachineOptions machine = options.machine;
   machine.device = "cpu";  // the ranks wait there
   std::optional<Plan> plan;

@@ -17,6 +17,8 @@ struct RehearseCommandOptions {
   double time_scale = 0;          // 0: comfortable_time_scale()
   std::string payload = "token";  // or "true"
   std::string json_file, trace_file;
+  std::string model, precision;  // that train was given, and the profile must have; "" and 0: not given
+  int batch = 0;
 };
 
 // Plans, rehearses, and prints predicted beside rehearsed times. Without --local and mpirun it starts as many

@@ -9,6 +9,7 @@
 #include "app/cli/number_text.h"
 #include "app/cli/output_file.h"
 #include "app/obtain/given_files.h"
+#include "app/obtain/profile.h"
 #include "app/obtain/schedule.h"
 #include "app/options/options.h"
 #include "app/report/plan_report.h"
@@ -17,7 +18,6 @@
 #include "app/report/timeline_page.h"
 #include "framework/error.h"
 #include "framework/json.h"
-#include "partition/profile/read_profile.h"
 #include "pipeline/host/launch.h"
 #include "pipeline/simulate/trace_events.h"
 
@@ -83,7 +83,7 @@ void run(const SimulateOptions& options) {
   if (rank_hint() > 0) return;  // under mpirun rank 0 simulates
   // 1. Get the network's costs and the plan.
   const GivenFiles given = read_given_files(planning, options.schedule.schedule);
-  const Profile profile = read_profile(given.profile, planning.profile_file, planning.backward_split);
+  const Profile profile = read_profile(given, planning);
   if (options.compare) return compare(options, given, profile);
   const PlanTask task =
       plan_task(planning, given, profile, options.schedule.schedule, options.microbatches, 1);
@@ -122,7 +122,7 @@ void add_simulate(CLI::App& app) {
       ->group("Schedule");
   CLI::Option* width = command.add_option("--width", options->width,
                                           "width of the drawn grid, in characters [the terminal's, else 80]");
-  check_whole(width, 40, 1000)->type_name("N")->group("Output");
+  check_whole(width, 40, 1000)->type_name("N")->group("Output")->excludes("--compare-schedules");
   add_output_option(command, "--json", options->json_file, "write the prediction");
   add_output_option(command, "--trace", options->trace_file,
                     "write the predicted step for ui.perfetto.dev or chrome://tracing");

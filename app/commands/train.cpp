@@ -169,8 +169,6 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   check_ranks(planning, given, job.size());
   if (!planning.profile_file.empty()) given_profile(given, planning, graph);
   if (rank.prints()) fmt::print("{}{}\n", describe(start), describe_keeping(options));
-  const InitOptions init = with_weights_of(options.network.graph, options.init, job);
-  const Weights initial = read_initial(init, graph, job);
   const DataSplits data = obtain_training_data(options.data, options.network.batch, rank, shared);
   if (rank.prints()) {
     fmt::print("{}\n", describe_recipe(options, data.train->size() / options.network.batch));
@@ -183,6 +181,10 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
     record.check_free(options, beginning.checkpoint);
     return "";
   });
+  const InitOptions init = beginning.checkpoint.empty()
+                               ? with_weights_of(options.network.graph, options.init, job)
+                               : InitOptions();  // the checkpoint has all weights
+  const Weights initial = read_initial(init, graph, job);
   // 2. Measure what the network's nodes cost here, over the link that tensors will take.
   MemoryRecord memory;
   const ChosenTransport tensors = choose_transport(rank.context, job, options.machine.transport);
@@ -272,7 +274,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   end_as_it_went(result, lost_weights, metrics.lost());
 }
 
-void rehearse_training(const TrainCommandOptions& o) {
+void rehearse_training(const TrainCommandOptions& o, const CLI::App& command) {
   const std::pair<const char*, const std::string&> kept[] = {{"--results", o.results},
                                                              {"--metrics", o.metrics_file},
                                                              {"--checkpoint", o.checkpoint.folder},
@@ -282,16 +284,18 @@ void rehearse_training(const TrainCommandOptions& o) {
       throw Error(fmt::format("{} {} is given, but a rehearsal trains nothing", option, value),
                   "leave it out; --json and --trace keep what a rehearsal measures", ExitCode::usage);
   RehearseCommandOptions rehearsal = rehearsal_of(o.machine, o.planning, o.schedule, o.network.microbatches);
-  check_no_output_is("the profile that is rehearsed", [&](const std::string& file, const std::string&) {
-    return are_one(file, rehearsal.planning.profile_file);
-  });
+  check_no_output_is("the profile that is rehearsed", std::vector{rehearsal.planning.profile_file});
+  const auto given = [&](const char* option) { return command.count(option) > 0; };
+  if (given("--model") || given("--graph")) rehearsal.model = make_model(o.network.model).model();
+  if (given("--precision")) rehearsal.precision = o.network.precision;
+  if (given("--batch")) rehearsal.batch = o.network.batch;
   rehearsal.json_file = o.json_file;
   rehearsal.trace_file = o.trace_file;
   rehearse(rehearsal);
 }
 
 void run(TrainCommandOptions& options, CLI::App& command) {
-  if (is_rehearsal(options.machine.device)) return rehearse_training(options);
+  if (is_rehearsal(options.machine.device)) return rehearse_training(options, command);
   check(options);
   if (options.augment == "device") options.machine.cpu_does = "computing, and making images,";
   if (mixes(options.augmentation)) options.network.soft_labels = true;

@@ -89,7 +89,7 @@ void check_stages(const Plan& plan, const PlanningOptions& planning) {
     throw Error(fmt::format("{} is a plan of {} on {}, but --chunks {} is asked for", planning.plan_file,
                             counted(stages, "stage"), counted(plan.ranks(), "rank"), planning.chunks),
                 "leave out --chunks, or plan again", ExitCode::usage);
-  if (planning.stages == 0 || planning.at_most || planning.stages == has) return;
+  if (planning.stages == 0 || planning.stages == has || (planning.at_most && planning.stages > has)) return;
   throw Error(fmt::format("{} is a plan of {}, but --stages {} is asked for", planning.plan_file,
                           counted(has, "stage"), planning.stages),
               "leave out --stages, or plan again", ExitCode::usage);
@@ -216,7 +216,7 @@ PlanTask plan_task(const PlanningOptions& planning, const GivenFiles& given, con
   if (profile.ids_are_names && task.policy.halves)
     task.backward_split = fmt::format(
         "Backward times of PipeDream's profile: {:.4g} % for the weight half, where there is one\n",
-        planning.backward_split * 100);
+        planning.backward_split.value_or(default_weight_share) * 100);
   task.link = fmt::format("{} ({})", words(options.cluster), origin(planning, profile));
   return task;
 }

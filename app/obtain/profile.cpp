@@ -77,8 +77,20 @@ void note_another_way(const Profile& profile, const PlanningOptions& planning, c
 
 }  // namespace
 
+Profile read_profile(const GivenFiles& given, const PlanningOptions& planning) {
+  Profile profile = read_profile(given.profile, planning.profile_file,
+                                 planning.backward_split.value_or(default_weight_share));
+  if (planning.backward_split && !profile.ids_are_names)
+    throw Error(
+        fmt::format("--backward-split is for times in PipeDream's graph.txt, but {} has those of both "
+                    "halves of a backward",
+                    planning.profile_file),
+        "leave it out", ExitCode::usage);
+  return profile;
+}
+
 Profile given_profile(const GivenFiles& given, const PlanningOptions& planning, const Graph& lowered) {
-  const Profile profile = read_profile(given.profile, planning.profile_file, planning.backward_split);
+  Profile profile = read_profile(given, planning);
   check_subject(profile, planning.profile_file, lowered);
   return profile;
 }

@@ -7,7 +7,10 @@
 
 namespace antichain {
 
-// Returns the given profile. Throws Error when it is for another network than `lowered`, or of a kind that
+// Returns the given profile. Throws a usage Error where --backward-split is given, too, and the profile has
+// the halves' own times.
+Profile read_profile(const GivenFiles&, const PlanningOptions&);
+// Does the same. Throws Error when it is for another network than `lowered`, or of a kind that
 // can't be executed.
 Profile given_profile(const GivenFiles&, const PlanningOptions&, const Graph& lowered);
 // Collective. Returns the given profile, else one measured before (app/obtain/profile_cache.h; rank 0 says so

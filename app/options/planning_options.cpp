@@ -47,7 +47,7 @@ void add_files(CLI::App& app, PlanningOptions& o) {
   CLI::Option* split = app.add_option("--backward-split", o.backward_split,
                                       "share of a backward time in PipeDream's graph.txt that counts as the "
                                       "weight half, at nodes with more than 10,000 bytes of parameters");
-  in_group(check_number(split, 0, 1), "SHARE")->capture_default_str();
+  in_group(check_number(split, 0, 1), "SHARE")->default_str(fmt::format("{}", default_weight_share));
   in_group(app.add_option("--plan", o.plan_file, "use this plan (of antichain plan --json, edited or not)"),
            "FILE");
 }
@@ -184,6 +184,10 @@ void check(const PlanningOptions& o, bool all_methods) {
   if (objective(o.objective) == Objective::period && parse_overlap(o.overlap_steps) == Steps::apart)
     throw Error("--objective period is the period of steps that overlap, but --overlap-steps is off",
                 "leave out one of them", ExitCode::usage);
+  if (o.backward_split && o.profile_file.empty())
+    throw Error(
+        "--backward-split is for times in PipeDream's graph.txt, but a profile is to be measured here",
+        "leave it out, or name the file with --profile", ExitCode::usage);
   if (o.cuts.empty() || all_methods || method(o.method) == Method::handsplit) return;
   throw Error(fmt::format("--cuts are for the method handsplit, but the method is {}", o.method),
               "give --method handsplit, or leave out --cuts", ExitCode::usage);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,7 @@ struct PlanningOptions {
   std::string method{name_of(Method::antichain)}, objective{name_of(default_objective)};
   std::string replicas = "off";                       // or auto, or a count for every stage
   std::string cuts;                                   // node names, or the name of a file
-  double backward_split = default_weight_share;       // of PipeDream's graph.txt
+  std::optional<double> backward_split;               // of PipeDream's graph.txt; empty: default_weight_share
   double link_bytes_per_s = -1, link_latency_s = -1;  // negative: as the cluster or the profile says
   int64_t memory_bytes = -1;                          // negative: as the cluster says; 0: unlimited
   int64_t max_states = PlanOptions().max_states;
@@ -46,7 +47,8 @@ Steps parse_overlap(const std::string&);
 std::vector<int> parse_in_flight(const std::string&);
 // Parses "node4,node7", or nothing. Throws a usage Error when a name is missing.
 std::vector<std::string> parse_names(const std::string&);
-// Throws a usage Error where cuts are given that none of the requested methods uses.
+// Throws a usage Error where cuts are given that none of the requested methods uses, or another option that
+// nothing reads.
 void check(const PlanningOptions&, bool all_methods = false);
 
 }  // namespace antichain

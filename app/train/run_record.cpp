@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/overwriting.h"
+#include "app/cli/run_folder.h"
 #include "app/train/run_settings.h"
 #include "app/train/train_option_kinds.h"
 #include "framework/error.h"
@@ -24,18 +25,6 @@ namespace antichain {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr std::array files_of_a_run = {"run.json",   "config.toml",    "profile.json",
-                                       "plan.json",  "metrics.jsonl",  "log.txt",
-                                       "weights.h5", "weights-ema.h5", "summary.json"};
-
-// Returns the starts that the file already lists, or null where it is no record of ours.
-Json earlier(const std::string& file) {
-  if (!exists(file)) return {};
-  const Json before = Json::parse(read_file(file), nullptr, false);
-  return before.is_object() && before.contains("starts") && before["starts"].is_array() ? before["starts"]
-                                                                                        : Json();
-}
 
 // A run that ended has its weights, even where its summary was moved elsewhere.
 bool has_ended(const std::string& folder) {
@@ -60,7 +49,7 @@ std::string difference_from(const std::string& folder, const TrainCommandOptions
 
 // Refuses a folder that has files of our names but no record of a run.
 void refuse_foreign_files(const std::string& folder) {
-  if (!earlier(folder + "/run.json").is_null()) return;
+  if (is_run_folder(folder)) return;
   for (const char* name : files_of_a_run)
     if (exists(folder + "/" + name) || is_link(folder + "/" + name))
       throw Error(
@@ -95,8 +84,7 @@ void RunRecord::check_free(const TrainCommandOptions& options, const std::string
 void RunRecord::begin(const TrainCommandOptions& options, const JobStart& job, const std::string& checkpoint,
                       const Profile& profile, const Plan& plan) const {
   if (folder_.empty()) return;
-  const std::string file = folder_ + "/run.json";
-  Json starts = checkpoint.empty() ? Json() : earlier(file);
+  Json starts = checkpoint.empty() ? Json() : starts_of_run(folder_);
   if (starts.is_null()) starts = Json::array();
   Json start = to_json(job);
   start["from"] = checkpoint.empty() ? "the beginning" : checkpoint;
@@ -106,7 +94,7 @@ void RunRecord::begin(const TrainCommandOptions& options, const JobStart& job, c
                      {"seed", options.seed},
                      {"settings", Json::parse(options.in_force)},
                      {"starts", std::move(starts)}};
-  write_file(file, json.dump(2) + "\n");
+  write_file(folder_ + "/run.json", json.dump(2) + "\n");
   write_file(folder_ + "/config.toml", options.given);
   write_what_is_printed(folder_ + "/log.txt", !checkpoint.empty());
   write_file(folder_ + "/profile.json", to_json(profile));
@@ -178,12 +166,6 @@ std::vector<std::string> metrics_files(const TrainCommandOptions& options) {
 
 std::vector<std::string> summary_files(const TrainCommandOptions& options) {
   return with_kept(options.json_file, options.results, "summary.json");
-}
-
-bool is_file_of_run(const std::string& file, const std::string& folder) {
-  const std::string name = file.substr(file.rfind('/') + 1);
-  return (name == "lock" || std::ranges::find(files_of_a_run, name) != files_of_a_run.end()) &&
-         are_one(parent_of(file), folder);
 }
 
 void check_results_are_kept(const TrainCommandOptions& options) {

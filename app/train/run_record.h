@@ -54,9 +54,6 @@ void note_settings(TrainCommandOptions&, CLI::App& command);
 std::vector<std::string> metrics_files(const TrainCommandOptions&);
 std::vector<std::string> summary_files(const TrainCommandOptions&);
 
-// Returns whether a file has one of the names above in the folder.
-bool is_file_of_run(const std::string& file, const std::string& folder);
-
 // Throws a usage Error where another option's output is a file of --results.
 void check_results_are_kept(const TrainCommandOptions&);
 

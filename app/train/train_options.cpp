@@ -55,7 +55,7 @@ void add_train_options(CLI::App& app, TrainCommandOptions& o) {
   add_init_options(app, o.init, "Training");
   app.get_option("--init")->description(
       "start a new run from the weights of this HDF5 or safetensors file, or checkpoint, which must fit; "
-      "--resume goes on with a run");
+      "--resume goes on with a run, and --resume auto reads this file only where there is none");
   add_rate_options(app, o);
   add_optimiser_options(app, o.optimiser);
   add_evaluation_options(app, o.evaluation);
@@ -113,6 +113,11 @@ void check(const TrainCommandOptions& o) {
                             why),
                 "leave out one of them", ExitCode::usage);
   check(o.checkpoint);
+  if (!o.init.file().empty() && !o.checkpoint.resume.empty() && o.checkpoint.resume != "auto")
+    throw Error(fmt::format("{} begins a run from {}, but --resume {} goes on with one",
+                            o.init.partial_file.empty() ? "--init" : "--init-partial", o.init.file(),
+                            o.checkpoint.resume),
+                "leave out one of them, or say --resume auto", ExitCode::usage);
   check(o.evaluation, !o.checkpoint.folder.empty());
 }
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "framework/error.h"
+#include "framework/file_handle.h"
 #include "framework/paths.h"
 
 namespace antichain {
@@ -50,6 +51,11 @@ void check_owner(const std::string& folder) {
 }
 
 }  // namespace
+
+bool has_lock(const std::string& folder) {
+  const FileHandle file(::open((folder + "/lock").c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  return file >= 0 && is_lock(file) && !holder(file).empty();
+}
 
 FolderLock::FolderLock(const std::string& folder) {
   make_folders(folder);

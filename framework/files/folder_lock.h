@@ -7,6 +7,9 @@
 
 namespace antichain {
 
+// Returns whether a run has locked the folder, now or once.
+bool has_lock(const std::string& folder);
+
 class FolderLock {
  public:
   FolderLock() = default;

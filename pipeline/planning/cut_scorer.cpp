@@ -137,8 +137,9 @@ bool CutScorer::possible(const Cuts& cuts) const {
 std::optional<CutScorer::Known> CutScorer::judge(const Cuts& cuts, double limit_s, int64_t lacking_bytes) {
   const StageSums& sums = add_up(cuts);
   if (!fits(sums, cuts)) return std::nullopt;
-  spent_ += int64_t(profile_.nodes.size());
-  Known known{.score = {.lacking_bytes = this->lacking_bytes(sums, cuts), .bytes = sums.bytes()}};
+  Known known{.score = {.lacking_bytes = this->lacking_bytes(sums, cuts), .bytes = sums.bytes()},
+              .adding = std::max(int64_t(profile_.nodes.size()), add_.looked_at())};
+  spent_ += known.adding;
   Score& score = known.score;
   if (score.lacking_bytes > lacking_bytes) return std::nullopt;
   if (score.lacking_bytes < lacking_bytes) limit_s = std::numeric_limits<double>::infinity();
@@ -162,8 +163,8 @@ std::optional<Score> CutScorer::operator()(const Cuts& cuts, double limit_s, int
   spent_ += 50;
   if (!possible(cuts)) return std::nullopt;
   if (const auto found = known_.find(cuts); found != known_.end()) {
-    const auto& [score, least_s] = found->second;
-    spent_ += int64_t(profile_.nodes.size());
+    const auto& [score, least_s, adding] = found->second;
+    spent_ += adding;
     if (score.lacking_bytes > lacking_bytes) return std::nullopt;
     const int actions = estimate_of(cuts).actions();
     if (score.lacking_bytes == lacking_bytes && least_s > limit_s * (1 + step_rounding)) return std::nullopt;

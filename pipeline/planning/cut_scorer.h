@@ -77,10 +77,12 @@ class CutScorer {
   const StageSums& add_up(const Cuts&);
   bool fits(const StageSums&, const Cuts&) const;
   int64_t lacking_bytes(const StageSums&, const Cuts&) const;
-  // A Known is a score, and the largest bound that the step was known to keep before it was played through.
+  // A Known is a score, the largest bound that the step was known to keep before it was played through, and
+  // what it cost to add up the cut.
   struct Known {
     Score score;
     double least_s = 0;
+    int64_t adding = 0;
   };
   struct CutsHash {
     size_t operator()(const Cuts&) const;

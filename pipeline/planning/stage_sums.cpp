@@ -51,7 +51,8 @@ StagePart StageAdder::part(std::vector<int> nodes, bool replicated) const {
   for (int n : part.nodes) {
     part.sum.add(nodes_[size_t(n)].sum);
     const auto elsewhere = [&](int c) { return !std::ranges::binary_search(part.nodes, c); };
-    if (std::ranges::any_of(consumers(nodes_[size_t(n)]), elsewhere)) part.leaving.push_back(n);
+    const std::span<const int> all = consumers(nodes_[size_t(n)]);
+    if (std::any_of(all.rbegin(), all.rend(), elsewhere)) part.leaving.push_back(n);  // mostly the last is
   }
   if (replicated)
     part.sum.buckets = gradient_buckets(profile_, part.nodes, bucket_count(profile_, part.nodes));
@@ -62,6 +63,7 @@ const StageSums& StageAdder::operator()(const std::vector<const StagePart*>& par
   const int stages = int(parts.size());
   sums_.stages.resize(parts.size());
   sums_.traffic.clear();
+  looked_at_ = 0;
   pairs_.resize(parts.size() * parts.size());
   last_tensor_.assign(parts.size(), -1);
   for (int s = 0; s < stages; ++s) {
@@ -98,6 +100,7 @@ const StageSums& StageAdder::operator()(const std::vector<int>& stage_of, int st
 void StageAdder::add_traffic(int tensor) {
   const Node& node = nodes_[size_t(tensor)];
   const int own = stage_of_[size_t(tensor)];
+  looked_at_ += int64_t(node.end - node.begin);
   fold_in_runs(consumers(node), stage_of_, own, [&](int consumer, bool joins) {
     const int stage = stage_of_[size_t(consumer)];
     if (stage == own) return;

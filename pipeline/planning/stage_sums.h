@@ -56,6 +56,8 @@ class StageAdder {
   // where it is empty.
   const StageSums& operator()(const std::vector<int>& stage_of, int stages,
                               const std::vector<bool>& replicated = {});
+  // Returns how many consumers of tensors the last call looked at.
+  int64_t looked_at() const { return looked_at_; }
 
  private:
   // What a node adds to its stage, and its consumers, ascending: consumers_[begin] to consumers_[end - 1].
@@ -78,6 +80,7 @@ class StageAdder {
   std::vector<Traffic> pairs_;    // zero between calls
   std::vector<int> last_tensor_;  // per stage: the last tensor that was counted as sent there
   StageSums sums_;
+  int64_t looked_at_ = 0;
 };
 
 }  // namespace antichain

@@ -10,7 +10,9 @@
 
 namespace antichain {
 
-constexpr int64_t most_messages = 2'000'000;  // simulated in about a GiB
+// So many are simulated in about a GiB. How many there are is known once the network is cut: they are as many
+// as the cut parts edges, which may be few or nearly all of a network's.
+constexpr int64_t most_messages = 2'000'000;
 
 bool computes(Verb verb) {
   return verb == Verb::forward || verb == Verb::backward || verb == Verb::backward_input ||

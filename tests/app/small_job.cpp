@@ -84,10 +84,11 @@ ProgramRun SmallJob::run_mpi(int ranks, const std::string& words) {
   return run_under_mpi(folder_of_job(), ranks, words);
 }
 
-void SmallJob::expect_refused(const std::string& words, int code, const std::string& part) {
+ProgramRun SmallJob::expect_refused(const std::string& words, int code, const std::string& part) {
   const ProgramRun result = run(words);
   antichain::expect_refused(result, code, part, words);
   EXPECT_EQ(std::ranges::count(result.err, '\n'), 1) << result.err;
+  return result;
 }
 
 }  // namespace antichain

@@ -34,7 +34,7 @@ class SmallJob : public ::testing::Test {
   static std::string ran(const std::string& words);  // has to succeed; returns its standard output
   static ProgramRun run_mpi(int ranks, const std::string& words);
   // Starts the program alone, so its sentence is the only line on standard error.
-  static void expect_refused(const std::string& words, int code, const std::string& part);
+  static ProgramRun expect_refused(const std::string& words, int code, const std::string& part);
 };
 
 }  // namespace antichain

@@ -34,9 +34,6 @@ class GraphProgram : public SmallJob {
              fs::copy_options::recursive);
   }
 
-  static void refused(const std::string& words, int code, const std::string& part) {
-    antichain::expect_refused(run(words), code, part, words);
-  }
   // Returns the hash of all weights and statistics behind the last step.
   static std::string trained(const std::string& words) {
     ran(fmt::format("train {} {} --profile p.json --json t.json", words, train_two));
@@ -65,17 +62,17 @@ TEST_F(GraphProgram, AnOnnxFileIsRefusedByTheCommandThatImportsIt) {
   for (const std::string words : {"info --graph net.onnx", "check --graph net.onnx",
                                   "export --model resnet20 --init net.onnx --out again.h5",
                                   "evaluate --model resnet20 --data-dir data --batch 16 --weights net.onnx"})
-    refused(words, 3, import);
-  refused(fmt::format("train --model resnet20 --init net.onnx {}", train_two), 3, import);
-  refused("export --model resnet20 --out net.onnx", 2,
-          "python -m antichain.onnx export NAME.antichain net.onnx");
+    expect_refused(words, 3, import);
+  expect_refused(fmt::format("train --model resnet20 --init net.onnx {}", train_two), 3, import);
+  expect_refused("export --model resnet20 --out net.onnx", 2,
+                 "python -m antichain.onnx export NAME.antichain net.onnx");
 }
 
 TEST_F(GraphProgram, WeightsAreNoNetwork) {
   write_file(path("w.pt"), std::string("PK\x03\x04") + "torch.save's");
   for (const char* weights : {"w.pt", "w.h5"})
-    refused(std::string("info --graph ") + weights, 3, "have no network in them");
-  refused("plan --graph net.antichain --stages 2 --image 64", 2, "takes 'images' of 3 x 32 x 32");
+    expect_refused(std::string("info --graph ") + weights, 3, "have no network in them");
+  expect_refused("plan --graph net.antichain --stages 2 --image 64", 2, "takes 'images' of 3 x 32 x 32");
 }
 
 TEST_F(GraphProgram, TrainsToTheBitsOfTheNetworkByName) {
@@ -106,14 +103,14 @@ TEST_F(GraphProgram, ARunGoesOnAndIsEvaluated) {
 
   const std::string evaluate = "evaluate --weights ck --data-dir data ";
   EXPECT_THAT(ran(evaluate + "--graph net.antichain"), HasSubstr("resnet20 on 23 test images"));
-  refused(evaluate, 2, "give --graph");
+  expect_refused(evaluate, 2, "give --graph");
   fs::copy(path("net.antichain"), path("other.antichain"));
   std::string text = read_file(path("other.antichain/graph.json"));
   const std::string bn = R"("op":"batch_norm",)";
   text.replace(text.find(bn), bn.size(), bn + R"("options":{"eps":0.01},)");
   write_file(path("other.antichain/graph.json"), text);
   for (const char* network : {"--graph other.antichain", "--model resnet20"})
-    refused(fmt::format("train {} {} --resume ck", network, train_two), 3, "graph file");
+    expect_refused(fmt::format("train {} {} --resume ck", network, train_two), 3, "graph file");
 }
 
 TEST_F(GraphProgram, IsTheSameNetworkInEveryCommand) {
@@ -152,7 +149,7 @@ TEST_F(GraphProgram, AStudyTakesIt) {
   const std::string out = ran(study + "--graph small.antichain");
   EXPECT_THAT(out, AllOf(HasSubstr("[1/1] small on 2 by antichain"), ::testing::Not(HasSubstr("alexnet"))));
   write_changed("narrow.antichain", [](Json& graph) { node(graph, "drop")["options"]["p"] = 0.25; });
-  refused(study + "--graph narrow.antichain", 2, "graph");
+  expect_refused(study + "--graph narrow.antichain", 2, "graph");
 }
 
 // The recording is PyTorch's (tests/golden/graph_folder.py).
@@ -172,7 +169,7 @@ TEST_F(GraphProgram, CheckAgreesWithWhatPyTorchRecorded) {
 
 TEST_F(GraphProgram, CheckNamesTheFirstNodeThatDiffers) {
   const auto differs = [](const std::string& name, const std::string& part) {
-    refused("check --graph " + name, 3, part);
+    expect_refused("check --graph " + name, 3, part);
   };
   write_changed("changed.antichain",
                 [](Json& graph) { node(graph, "gate")["options"]["function"] = "silu"; });
@@ -260,7 +257,7 @@ TEST_F(GraphProgram, CheckLeavesOutWhatRoundingsChange) {
 }
 
 TEST_F(GraphProgram, CheckRefusesTheRecordingOfAnotherNetwork) {
-  const auto check = [](const std::string& part) { refused("check --graph bad.antichain", 3, part); };
+  const auto check = [](const std::string& part) { expect_refused("check --graph bad.antichain", 3, part); };
   write_changed("bad.antichain", [](Json& graph) {
     node(graph, "fc")["name"] = "head", node(graph, "loss")["inputs"][0] = "head";
   });
@@ -296,18 +293,19 @@ TEST_F(GraphProgram, CheckRefusesTheRecordingOfAnotherNetwork) {
 TEST_F(GraphProgram, RefusesInOneSentence) {
   write_changed("odd.antichain", [](Json& graph) { node(graph, "act1")["op"] = "erf"; });
   for (const char* command : {"info", "profile", "plan", "train", "check"})
-    refused(fmt::format("{} --graph odd.antichain", command), 3,
-            "node 'act1' (self.act1, graph_folder.py): there is no operator 'erf': known are activate, ");
-  refused("info --graph nowhere", 3, "can't read nowhere");
-  refused("info --graph small.antichain --model resnet20", 2, "--model excludes --graph");
-  refused("train --graph small.antichain --classes 5", 2, "--graph excludes --classes");
-  refused("info --graph small.antichain --form imagenet", 2, "leave out --form");
-  refused("plan --graph small.antichain --stages 2 --image 64", 2, "takes 'images' of 3 x 8 x 8");
-  refused("train --graph small.antichain --data-dir data", 2, "has 5 classes, but cifar10 has 10");
-  refused("check", 2, "--graph is required");
-  refused("export --out x.h5", 2, "--model or --graph is required");
-  refused("export --model resnet20 --format hdf5 --out x.antichain", 2, "leave it out");
-  refused("export --model resnet20 --out nowhere/x.antichain", 3, "can't make the folder");
+    expect_refused(
+        fmt::format("{} --graph odd.antichain", command), 3,
+        "node 'act1' (self.act1, graph_folder.py): there is no operator 'erf': known are activate, ");
+  expect_refused("info --graph nowhere", 3, "can't read nowhere");
+  expect_refused("info --graph small.antichain --model resnet20", 2, "--model excludes --graph");
+  expect_refused("train --graph small.antichain --classes 5", 2, "--graph excludes --classes");
+  expect_refused("info --graph small.antichain --form imagenet", 2, "leave out --form");
+  expect_refused("plan --graph small.antichain --stages 2 --image 64", 2, "takes 'images' of 3 x 8 x 8");
+  expect_refused("train --graph small.antichain --data-dir data", 2, "has 5 classes, but cifar10 has 10");
+  expect_refused("check", 2, "--graph is required");
+  expect_refused("export --out x.h5", 2, "--model or --graph is required");
+  expect_refused("export --model resnet20 --format hdf5 --out x.antichain", 2, "leave it out");
+  expect_refused("export --model resnet20 --out nowhere/x.antichain", 3, "can't make the folder");
   // A name that data do not fill is refused before anything is read or measured.
   write_changed("named.antichain", [](Json& graph) {
     graph["inputs"][0] = {{"name", "pixels"}, {"shape", {3, 32, 32}}, {"dtype", "float32"}};
@@ -315,14 +313,15 @@ TEST_F(GraphProgram, RefusesInOneSentence) {
                       {{"name", "fc"}, {"op", "linear"}, {"inputs", {"flat"}}, {"options", {{"out", 10}}}},
                       {{"name", "loss"}, {"op", "softmax_cross_entropy"}, {"inputs", {"fc", "labels"}}}};
   });
-  const ProgramRun named = run("train --graph named.antichain/graph.json --data-dir data --batch 16");
-  antichain::expect_refused(named, 3, "an input 'pixels' that no data set fills", "named.antichain");
+  const ProgramRun named =
+      expect_refused("train --graph named.antichain/graph.json --data-dir data --batch 16", 3,
+                     "an input 'pixels' that no data set fills");
   EXPECT_EQ(named.out, "");
 
   fs::create_directory(path("huge.antichain"));
   write_file(path("huge.antichain/graph.json"), "{");
   fs::resize_file(path("huge.antichain/graph.json"), uint64_t(1) << 40);  // sparse, so it takes no space
-  refused("info --graph huge.antichain", 3, "huge.antichain/graph.json");
+  expect_refused("info --graph huge.antichain", 3, "huge.antichain/graph.json");
 }
 
 }  // namespace

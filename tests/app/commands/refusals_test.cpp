@@ -58,6 +58,39 @@ TEST_F(Refusals, RefusesNumbersThatMakeNoSense) {
   expect_refused("simulate --profile p.json --stages 2 --microbatches 100000", 2, "--microbatches takes");
 }
 
+// What is asked for is done, or it is said that nothing would come of it.
+TEST_F(Refusals, RefusesOptionsThatNothingReads) {
+  const std::string checkpoint = "evaluate --weights ck ",
+                    rehearse = "train --device rehearse:p.json --local 2 ",
+                    profiled = "plan --profile p.json --stages 2 ", simulate = "simulate --profile p.json ";
+  ran("export --model resnet20 --out w.h5");
+  ran("export --model resnet20 --out net.antichain");
+  expect_refused("info --batch 8", 2, "--batch is for the nodes of one network, and none is named");
+  for (const char* from : {"--model resnet20 --init w.h5", "--graph net.antichain"})
+    expect_refused(std::string("export --seed 1 --out x.h5 ") + from, 2, "--seed draws weights, but all are");
+  ran("export --seed 1 --out x.h5 --model resnet20 --init-partial w.h5");
+  for (const std::string option : {"--form cifar", "--classes 10", "--aux 0"})
+    expect_refused(checkpoint + option, 2, option.substr(0, option.find(' ')) + " requires --model");
+  expect_refused("gradients --model resnet20 --weights w.h5 --images b.h5 --format hdf5", 2,
+                 "--format requires --out");
+  for (const std::string option : {"--device cpu", "--threads 2", "--transport mpi", "--cpu-isa avx2"})
+    expect_refused(profiled + option, 2, "--profile excludes " + option.substr(0, option.find(' ')));
+  for (const std::string& words : {profiled, simulate + "--stages 2 ", rehearse})
+    expect_refused(words + "--backward-split 0.3", 2, "but p.json has those of both halves");
+  expect_refused("plan --stages 2 --backward-split 0.3", 2, "but a profile is to be measured here");
+  expect_refused(simulate + "--stages 2 --width 90 --compare-schedules", 2, "--width excludes --compare");
+  expect_refused(simulate + "--plan plan.json --stages 1 --at-most", 2,
+                 "is a plan of 2 stages, but --stages 1");
+  ran(simulate + "--plan plan.json --stages 3 --at-most");
+  expect_refused("rehearse --profile p.json --stages 2 --transport ipc", 2, "--transport ipc moves tensors");
+  // What train says of the network must be true of the profile that is rehearsed.
+  expect_refused(rehearse + "--model vgg16", 2,
+                 "the model vgg16 is given, but p.json is the profile of resnet20");
+  expect_refused(rehearse + "--precision bf16", 2, "but p.json is the profile of float32");
+  expect_refused(rehearse + "--batch 64", 2, "a batch of 64 in 8 micro-batches is given, but p.json is");
+  ran(rehearse + network + "--precision float32");
+}
+
 TEST_F(Refusals, RefusesFilesThatCantBeUsed) {
   const std::string with = std::string("train --local 2") + given;
   expect_refused(with + "--plan nowhere.json", 3, "nowhere.json");

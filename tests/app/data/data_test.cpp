@@ -1,5 +1,6 @@
 // These tests run antichain data, and train on what it packs.
 #include <gtest/gtest.h>
+#include <hdf5.h>
 
 #include <filesystem>
 
@@ -43,6 +44,32 @@ TEST_F(DataCommands, TrainingOnAPackedSetIsTrainingOnTheSet) {
   ASSERT_EQ(two.code, 0) << two.err;
   const auto state = [&](const char* name) { return nlohmann::json::parse(read_file(file(name)))["state"]; };
   EXPECT_EQ(state("a.json"), state("b.json"));
+}
+
+// A virtual dataset is put together from another file, and a folder of images may have links out of it.
+TEST_F(DataCommands, NoOutputReplacesWhatASetIsMadeOf) {
+  ASSERT_EQ(run("data pack --cifar set --out part.h5").code, 0);
+  const hid_t part = H5Fopen(file("part.h5").c_str(), H5F_ACC_RDONLY, H5P_DEFAULT),
+              whole = H5Fcreate(file("whole.h5").c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT),
+              links = H5Pcreate(H5P_LINK_CREATE), creation = H5Pcreate(H5P_DATASET_CREATE);
+  H5Pset_create_intermediate_group(links, 1);
+  for (const char* name : {"train/images", "train/labels", "test/images", "test/labels"}) {
+    const hid_t from = H5Dopen2(part, name, H5P_DEFAULT), space = H5Dget_space(from),
+                type = H5Dget_type(from), its = H5Pcopy(creation);
+    H5Pset_virtual(its, space, "part.h5", name, space);
+    H5Dclose(H5Dcreate2(whole, name, type, space, links, its, H5P_DEFAULT));
+    H5Pclose(its), H5Tclose(type), H5Sclose(space), H5Dclose(from);
+  }
+  H5Pclose(creation), H5Pclose(links), H5Fclose(whole), H5Fclose(part);
+  const std::string batches = "data batches --dataset hdf5:whole.h5 --batch 4 --format hdf5 --out ";
+  for (const char* name : {"part.h5", "whole.h5"})
+    expect_refused(run(batches + name), 2, "a file of the data set", name);
+  EXPECT_EQ(run(batches + "b.h5").code, 0);
+  for (const char* cat : {"1.png", "2.png"}) write_bytes(file("cats") + "/" + cat, png_of_two_pixels);
+  std::filesystem::create_directory(file("photos"));
+  std::filesystem::create_directory_symlink("../cats", file("photos/cat"));
+  expect_refused(run("data pack --images photos --out cats/2.png --size 8"), 2, "an image that is packed",
+                 "cats");
 }
 
 TEST_F(DataCommands, AFolderIsNoHdf5File) {

@@ -170,6 +170,16 @@ TEST_F(Checkpoints, AutoBeginsANewWhereThereIsNone) {
   EXPECT_TRUE(fs::exists(path("fresh/step-000000000001/manifest.json")));
 }
 
+// A job's script says the same at each start.
+TEST_F(Checkpoints, TheWeightsToBeginWithAreReadOnlyWhereARunBegins) {
+  const std::string words = "--init nowhere.h5 --resume ";
+  const ProgramRun on = resume(words + "auto --checkpoint now");
+  EXPECT_EQ(on.code, 0) << on.err;
+  EXPECT_THAT(on.out, HasSubstr("Going on from now/"));
+  refused(words + "auto --checkpoint another", 3, "nowhere.h5");
+  refused(words + "now", 2, "--init begins a run from nowhere.h5, but --resume now goes on with one");
+}
+
 TEST_F(Checkpoints, ADamagedOneIsPassedOverByName) {
   spoil(step(6) + "/stage-0.h5");
   spoil(step(4) + "/manifest.json");

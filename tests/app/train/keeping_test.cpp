@@ -188,7 +188,8 @@ TEST_F(Keeping, NoOutputReplacesWhatIsReadOrKept) {
   for (const char* words : {"data pack --cifar data --out set.h5", "export --model resnet20 --out w.h5",
                             "export --model resnet20 --out n.antichain", "info --json q.json"})
     ASSERT_EQ(run(words).code, 0) << words;
-  ASSERT_EQ(run(train + "--checkpoint ck").code, 0);
+  ASSERT_EQ(run(train + "--checkpoint ck --results r").code, 0);
+  fs::create_directory(path("new"));
   fs::create_symlink("set.h5", path("link.h5"));
   fs::create_hard_link(path("data/test_batch.bin"), path("hard"));
   fs::create_directory_symlink("data", path("linked"));
@@ -201,21 +202,30 @@ TEST_F(Keeping, NoOutputReplacesWhatIsReadOrKept) {
       {train + "--metrics hard", data},
       {"data pack --cifar data --out data/test_batch.bin", data},
       {"data pack --images photos --out photos/cat/1.png", "a file of the images' folder"},
-      {"data batches --dataset hdf5:set.h5 --steps 1 --batch 8 --out ./set.h5", "the file of the data set"},
-      {evaluate + "w.h5 --dataset hdf5:set.h5 --json link.h5", "the file of the data set"},
+      {"data batches --dataset hdf5:set.h5 --steps 1 --batch 8 --out ./set.h5", data},
+      {evaluate + "w.h5 --dataset hdf5:set.h5 --json link.h5", data},
       {evaluate + "ck --data-dir data --json " + checkpoint + "manifest.json", "which lies in a checkpoint"},
       {"compare p.json q.json --json p.json", "p.json, which A reads"},
       {"check --graph n.antichain --json n.antichain/graph.json", "which --graph reads"},
       {"info --graph n.antichain/graph.json --json n.antichain/weights.safetensors", "which --graph reads"},
       {"export --graph n.antichain/graph.json --out n.antichain", "which --graph reads"},
       {train + "--checkpoint z --results ./z/", "would be written to one folder"},
-      {train + "--checkpoint ck --json ck/lock", "which --checkpoint writes"},
+      {train + "--checkpoint new --json new/lock", "which --checkpoint writes"},
+      {evaluate + "ck --data-dir data --format hdf5 --logits ck/lock", "ck/lock, which belongs to a run"},
+      {"info --json ck/step-000000000009", "which belongs to a run"},
+      {train + "--results ck/best", "--results would write to ck/best, which belongs to a run"},
+      {train + "--checkpoint " + checkpoint, "which lies in a checkpoint"},
+      {train + "--results ck/step-000000000001", "which is a checkpoint"},
+      {"export --model resnet20 --out r/weights.h5", "r/weights.h5, which belongs to a run"},
+      {"plan --profile p.json --stages 2 --json r/plan.json", "which belongs to a run"},
+      {"compare r r --json r/summary.json", "which belongs to a run"},
       {train + "--results z --json z/run.json", "which --results writes"},
       {train + "--results z --json z/metrics.jsonl", "which --results writes"}};
   for (const auto& [words, part] : cases) expect_refused(run(words), 2, part, words);
   for (const char* name : {"data/data_batch_1.bin", "data/test_batch.bin"})
     EXPECT_EQ(fs::file_size(path(name)), name[5] == 'd' ? 32 * 3073u : 8 * 3073u) << name;
   EXPECT_EQ(run("evaluate --weights ck --dataset hdf5:set.h5 --json ck/of.json").code, 0) << "beside them";
+  EXPECT_EQ(run("plan --profile r/profile.json --stages 1 --json r/one.json").code, 0) << "beside them";
 }
 
 TEST_F(Keeping, WhatTheProgramDidNotMakeIsNotReplacedByTheBest) {

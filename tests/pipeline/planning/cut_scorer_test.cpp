@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "partition/search/antichain_search.h"
 #include "tests/pipeline/planning/networks.h"
@@ -55,6 +56,29 @@ TEST(CutScorer, SaysTheSameOfCutsThatItRemembers) {
   }
   EXPECT_GT(scored, 1000);
   EXPECT_GT(ruled_out, 1000);
+}
+
+// Where each node uses all before it, a cut parts many more edges than there are nodes. Searches end sooner
+// by as much as it takes to look at these.
+TEST(CutScorer, CountsTheEdgesThatItLooksAt) {
+  constexpr int nodes = 200;
+  Profile profile = empty_network();
+  profile.nodes.push_back(node("image", Role::input, {}, false, {}));
+  for (int n = 1; n <= nodes; ++n) {
+    std::vector<int> inputs(size_t(std::max(n - 1, 1)));
+    std::iota(inputs.begin(), inputs.end(), n > 1 ? 1 : 0);
+    profile.nodes.push_back(node("n" + std::to_string(n), n < nodes ? Role::compute : Role::loss, inputs,
+                                 true, {.forward_s = 1, .backward_input_s = 1, .output_bytes = 1}));
+  }
+  const PlanOptions options{.stages = 2, .objective = Objective::compute, .microbatches = 4};
+  AntichainSearch search(profile, options);
+  const Solution even = search.best();
+  CutScorer score(profile, options, Policy::one_f_one_b, *even.dag, *even.placements);
+  for (const char* again : {"new", "remembered"}) {
+    const int64_t before = score.spent();
+    ASSERT_TRUE(score(even.cuts));
+    EXPECT_GT(score.spent() - before, nodes / 2 * (nodes / 2)) << again;
+  }
 }
 
 }  // namespace
