@@ -9,7 +9,6 @@
 #include "layers/cpu/backend.h"
 #include "layers/cpu/dnnl.h"
 #include "models/model.h"
-#include "tests/large_tests.h"
 #include "tests/models/golden.h"
 #include "tests/models/graph_run.h"
 #include "tests/models/judged_engine.h"
@@ -28,17 +27,12 @@ const Backend& cpu() {
   return backend("cpu");
 }
 
-// Returns whether a model is large for loops of the host.
-bool large(const std::string& model) { return model != "squeezenet1_0"; }
-
 class Agreement : public ::testing::TestWithParam<GoldenErrors> {
  protected:
   void SetUp() override {
     std::string why;
     engine_ = compared_engine(why);
     if (!engine_) GTEST_SKIP() << why;
-    if (engine_->host_memory() && large(GetParam().model) && !large_tests())
-      GTEST_SKIP() << "takes minutes on the host: set ANTICHAIN_LARGE_TESTS=1";
   }
 
   Graph network() const {
@@ -115,13 +109,18 @@ TEST_P(Agreement, WithTheCpuInBf16) {
   EXPECT_EQ(again.gradients, rounded.gradients);
 }
 
-std::vector<GoldenErrors> cifar() {
+// Loops of the host take minutes for most models.
+std::vector<GoldenErrors> cifar(bool large) {
   std::vector<GoldenErrors> all = read_golden_errors();
-  std::erase_if(all, [](const GoldenErrors& c) { return c.form != Form::cifar; });
+  std::erase_if(all, [large](const GoldenErrors& c) {
+    return c.form != Form::cifar || large == (c.model == "squeezenet1_0");
+  });
   return all;
 }
-INSTANTIATE_TEST_SUITE_P(Cifar, Agreement, ::testing::ValuesIn(cifar()),
-                         [](const auto& info) { return info.param.model; });
+INSTANTIATE_TEST_SUITE_P(Cifar, Agreement, ::testing::ValuesIn(cifar(false)),
+                         ::testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Large, Agreement, ::testing::ValuesIn(cifar(true)),
+                         ::testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace antichain

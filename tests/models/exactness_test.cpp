@@ -14,7 +14,6 @@
 #include "layers/cpu/dnnl.h"
 #include "layers/exactness.h"
 #include "models/model.h"
-#include "tests/large_tests.h"
 #include "tests/layers/reference/reference.h"
 #include "tests/models/golden.h"
 #include "tests/models/graph_run.h"
@@ -92,8 +91,6 @@ class Exactness : public ::testing::TestWithParam<GoldenErrors> {
   void SetUp() override {
     std::string why;
     if (!judged_engine(why)) GTEST_SKIP() << why;
-    if (large(GetParam().model, GetParam().form) && !large_tests())
-      GTEST_SKIP() << "takes gigabytes, or has the blocks of another network: set ANTICHAIN_LARGE_TESTS=1";
   }
 };
 
@@ -140,10 +137,6 @@ INSTANTIATE_TEST_SUITE_P(Large, Exactness, ::testing::ValuesIn(cases(true)), nam
 // relative to how far they have moved. Winograd is allowed four times PyTorch's errors, hence the limit.
 class FiveSteps : public ::testing::TestWithParam<GoldenSteps> {};
 
-// The others take up to a minute in double precision. tests/pipeline holds the losses of all recorded
-// networks to PyTorch's.
-bool quick(const std::string& model) { return model == "alexnet" || model == "squeezenet1_0"; }
-
 TEST_P(FiveSteps, StayBesideDoublePrecision) {
   std::string why;
   if (!judged_engine(why)) GTEST_SKIP() << why;
@@ -155,7 +148,6 @@ TEST_P(FiveSteps, StayBesideDoublePrecision) {
     return n.model == model && n.form == Form::cifar;
   });
   ASSERT_NE(c, networks.end());
-  if (!quick(model) && !large_tests()) GTEST_SKIP() << "takes up to a minute: set ANTICHAIN_LARGE_TESTS=1";
   const Graph graph = network(*c);
   const auto train = [&](const Backend& backend, int steps) {
     return train_graph(graph, backend, start(*c, graph, 0), default_optimiser(), rate, steps);
@@ -178,8 +170,10 @@ TEST_P(FiveSteps, StayBesideDoublePrecision) {
   RecordProperty("distance", std::to_string(std::sqrt(apart / moved)));
 }
 
-INSTANTIATE_TEST_SUITE_P(Cifar, FiveSteps, ::testing::ValuesIn(read_golden_steps()),
-                         [](const auto& info) { return info.param.model; });
+INSTANTIATE_TEST_SUITE_P(Cifar, FiveSteps, ::testing::ValuesIn(read_golden_steps(false)),
+                         ::testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Large, FiveSteps, ::testing::ValuesIn(read_golden_steps(true)),
+                         ::testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace antichain

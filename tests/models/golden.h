@@ -16,7 +16,7 @@ namespace antichain {
 // Fills a parameter or the images exactly as tests/golden/networks.py does.
 void draw_golden(const Tensor& plain, std::string_view full_name);
 
-// Returns whether a network is tested only with ANTICHAIN_LARGE_TESTS=1 test_models --gtest_filter='Large*'.
+// Returns whether the cases of a network are named Large, so that only ./test.sh --all runs them.
 // Some networks take gigabytes in double precision. Others show little that a smaller one does not:
 // * Networks of 101 layers have the blocks of those of 50.
 // * ResNeXt-50 has the blocks of ResNet-50, but with grouped convolutions.
@@ -59,6 +59,7 @@ struct GoldenSteps {
   std::vector<double> losses;  // in float64: before each step, and after the last
   friend void PrintTo(const GoldenSteps& g, std::ostream* out) { *out << g.model; }
 };
-std::vector<GoldenSteps> read_golden_steps();
+// Returns those of the networks that take seconds, or of the others.
+std::vector<GoldenSteps> read_golden_steps(bool large);
 
 }  // namespace antichain

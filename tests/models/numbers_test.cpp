@@ -8,7 +8,6 @@
 #include "framework/backend.h"
 #include "models/model.h"
 #include "tests/cpu_engine.h"
-#include "tests/large_tests.h"
 #include "tests/layers/reference/reference.h"
 #include "tests/models/golden.h"
 #include "tests/models/graph_run.h"
@@ -86,10 +85,6 @@ bool large(const GoldenLosses& c) { return c.image > 200 || large(c.model, c.for
 
 class Network : public ::testing::TestWithParam<GoldenLosses> {
  protected:
-  void SetUp() override {
-    if (large(GetParam()) && !large_tests())
-      GTEST_SKIP() << "takes gigabytes, or has the blocks of another network: set ANTICHAIN_LARGE_TESTS=1";
-  }
   Graph graph() const {
     const GoldenLosses& c = GetParam();
     return make_model(c.model, {.form = c.form,
@@ -135,7 +130,7 @@ INSTANTIATE_TEST_SUITE_P(All, Network, ::testing::ValuesIn(cases(false)), name_o
 INSTANTIATE_TEST_SUITE_P(Large, Network, ::testing::ValuesIn(cases(true)), name_of);
 
 // Runs the engine once on what the large cases compare: the largest network of all, from end to end.
-TEST(Networks, TheLargestGivesFiniteNumbers) {
+TEST(LargeNetworks, TheLargestGivesFiniteNumbers) {
   const GraphResults results =
       run_graph(make_model("resnext101", {.microbatch = 2}), cpu_engine(), draw_golden);
   for (double loss : results.losses) EXPECT_TRUE(std::isfinite(loss) && loss > 0) << loss;

@@ -19,9 +19,8 @@ END
 }
 once="test -e $folder/seen || { touch $folder/seen; false; }"
 
-suite unit-timed "$once" || failed "a test of times may pass at the second try"
-suite benchmark "$once" || failed "a benchmark may pass at the second try"
-suite unit "$once" && failed "a test that measures no time may not"
+suite core-timed "$once" || failed "a test of times may pass at the second try"
+suite core "$once" && failed "a test that measures no time may not"
 grep -q "^moody$" "$folder/said" || failed "the test is not named"
-suite unit-timed false && failed "a test that fails twice has failed"
+suite core-timed false && failed "a test that fails twice has failed"
 exit 0

@@ -4,6 +4,10 @@
 #
 #   cluster.sh sbatch --wait -n 2 job.sh
 #
+# Or it begins a cluster that stays, until it is ended or whoever began it is gone, for commands one after another:
+#
+#   cluster.sh --begin FILE; cluster.sh --in FILE sbatch --wait -n 2 job.sh; cluster.sh --end FILE
+#
 # It needs only root and Debian's slurm-wlm, munge and iproute2. The cluster lives in namespaces of its own
 # (processes, files, host names, network), so it meets nothing of this machine's, several may run at once, and
 # however its first process ends, SIGKILL included, the kernel ends all others and drops the files, which are
@@ -29,6 +33,31 @@ outside() {
   trap 'kill -KILL $cluster 2>/dev/null' EXIT
   trap 'exit 143' TERM INT HUP
   wait "$cluster"
+}
+
+# FILE has the ids of the script that stays and of the first process within; beside it is what was said.
+begin() {
+  rm -f "$1"
+  setsid "$0" bash -c 'echo ready && exec sleep infinity' >"$1.said" 2>&1 </dev/null &
+  local cluster=$!
+  until grep -qx ready "$1.said"; do
+    kill -0 $cluster 2>/dev/null || { wait $cluster; code=$?; cat "$1.said"; exit $code; }
+    sleep 0.1
+  done
+  echo "$cluster $(pgrep -P "$(pgrep -P $cluster)")" >"$1"
+  setsid bash -c "while kill -0 $cluster; do kill -0 $PPID || kill $cluster; sleep 1; done" >/dev/null 2>&1 </dev/null &
+}
+
+within() {
+  local first
+  [ -r "$1" ] || { cat "$1.said"; exit 77; }
+  read -r _ first <"$1"
+  exec nsenter --target "$first" --mount --uts --ipc --net --pid env CLUSTER=/mnt SLURM_CONF=/mnt/slurm.conf "${@:2}"
+}
+
+end() {
+  [ ! -r "$1" ] || kill "$(cut -d ' ' -f 1 "$1")"
+  rm -f "$1"
 }
 
 write_configuration() {
@@ -112,4 +141,10 @@ inside() {
   exit 1
 }
 
-if [ "${1:-}" = --inside ]; then shift; inside "$@"; else outside "$@"; fi
+case ${1:-} in
+  --inside) inside "${@:2}" ;;
+  --begin) begin "$2" ;;
+  --in) within "${@:2}" ;;
+  --end) end "$2" ;;
+  *) outside "$@" ;;
+esac

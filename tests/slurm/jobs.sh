@@ -3,13 +3,16 @@
 # Tests the batch scripts of slurm/ on an emulated cluster: what is submitted runs on both nodes, its results
 # are those of a run without Slurm, to the bit, and its exit codes reach Slurm.
 #
-#   cluster.sh jobs.sh build/antichain
+#   cluster.sh [--in FILE] jobs.sh build/antichain
 #   train_srun|train_mpirun|gpus_srun|gpus_bound_srun|gpus_mpirun|array|requeue_srun|requeue_mpirun|
 #                                      requeue_at_once|limit|cancel|world|evaluate|tutorial|never
 set -uo pipefail
 export TEST_PROGRAM=$1
 case=$2 here=$(cd "$(dirname "$0")" && pwd)
-mkdir "$CLUSTER/work" && cd "$CLUSTER/work" || exit 1
+mkdir "$CLUSTER/$case" && cd "$CLUSTER/$case" || exit 1
+trap 'rm -rf "${CLUSTER:?}/$case"' EXIT
+touch "$CLUSTER/log/jobs"
+jobs_before=$(wc -l <"$CLUSTER/log/jobs")
 export TEST_LAUNCHER=srun
 [ "${case##*_}" = mpirun ] && TEST_LAUNCHER=mpirun
 network=(--model resnet20 --batch 16 --microbatches 4 --dataset synthetic --lr 0.01)
@@ -119,8 +122,9 @@ case $case in
     read -r job report <<<"$(submit sweep "${two_nodes[@]}" -- --models resnet20,squeezenet1_0 --mode measure --ranks 1,2 \
       --methods antichain,uniform --microbatch 4 --microbatches 4 --train-steps 3 --dataset synthetic)"
     finished "$report"
-    for id in $(grep -o "JobId=[0-9]* " "$CLUSTER/log/jobs" | tr -dc '0-9\n'); do expect_code "$id" 0; done
-    [ "$(grep -c JobId= "$CLUSTER/log/jobs")" = 3 ] || fail "other jobs than two tasks and a report"
+    mapfile -t ids < <(tail -n +$((jobs_before + 1)) "$CLUSTER/log/jobs" | grep -o "JobId=[0-9]* " | tr -dc '0-9\n')
+    for id in "${ids[@]}"; do expect_code "$id" 0; done
+    [ ${#ids[@]} = 3 ] || fail "other jobs than two tasks and a report"
     [ "$(find "antichain-sweep-$job/cells" -name '*.json' | wc -l)" = 8 ] || fail "not 8 cells"
     says resnet20 "antichain-sweep-$job/report.md"
     says squeezenet1_0 "antichain-sweep-$job/report.md"
@@ -155,6 +159,7 @@ case $case in
     says "with everything saved" "antichain-train-$job.log"
     until_true 30 "going on" grep -q "Going on from" "antichain-train-$job.log"
     scancel "$job"
+    finished "$job"
     ;;
   cancel) # saved as well, but not begun again
     begin_long_training

@@ -12,8 +12,7 @@ namespace antichain::test {
 namespace {
 
 TrainingCase augmented_case() {
-  return {.model = "resnet20",
-          .microbatches = 3,
+  return {.microbatches = 3,
           .steps = 4,
           .augment = {.crop = Crop::reflect, .trivial = true, .erase = 0.5, .mixup = 0.4, .cutmix = 1},
           .rate = 0.01f,

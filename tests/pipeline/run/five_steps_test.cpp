@@ -14,7 +14,6 @@
 #include "pipeline/schedule/policy.h"
 #include "pipeline/train/weights_io.h"
 #include "pipeline/transport/thread_transport.h"
-#include "tests/large_tests.h"
 #include "tests/models/golden.h"
 #include "tests/pipeline/run/training_run.h"
 
@@ -91,8 +90,6 @@ class FiveStepsOfStages : public ::testing::TestWithParam<GoldenSteps> {};
 // 1e-3 as in tests/models: four times what is allowed to PyTorch's own float32, as Winograd's errors are.
 TEST_P(FiveStepsOfStages, StayBesideDoublePrecision) {
   const auto& [model, rate, right] = GetParam();
-  if ((model == "resnet101" || model == "resnext101") && !large_tests())
-    GTEST_SKIP() << "has the blocks of the 50s: set ANTICHAIN_LARGE_TESTS=1";
   const GoldenErrors drawn = drawn_as(model);
   const Weights weights = drawn_weights(network(model), drawn.shift);
   const std::vector<double> one = train(drawn, weights, rate, 1, right.size() - 1);
@@ -101,8 +98,10 @@ TEST_P(FiveStepsOfStages, StayBesideDoublePrecision) {
   EXPECT_EQ(train(drawn, weights, rate, 2, right.size() - 1), one) << "two stages";
 }
 
-INSTANTIATE_TEST_SUITE_P(Cifar, FiveStepsOfStages, ::testing::ValuesIn(read_golden_steps()),
-                         [](const auto& info) { return info.param.model; });
+INSTANTIATE_TEST_SUITE_P(Cifar, FiveStepsOfStages, ::testing::ValuesIn(read_golden_steps(false)),
+                         ::testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Large, FiveStepsOfStages, ::testing::ValuesIn(read_golden_steps(true)),
+                         ::testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace antichain

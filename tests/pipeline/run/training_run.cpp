@@ -6,7 +6,6 @@
 #include "framework/files/checkpoint_folder.h"
 #include "framework/random.h"
 #include "layers/cpu/backend.h"
-#include "models/model.h"
 #include "partition/planners/planner.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/stage/stage_state.h"
@@ -15,6 +14,7 @@
 #include "pipeline/train/weights_io.h"
 #include "pipeline/transport/thread_transport.h"
 #include "tests/pipeline/planning/networks.h"
+#include "tests/pipeline/run/every_edge.h"
 
 namespace antichain::test {
 namespace {
@@ -22,10 +22,10 @@ namespace {
 // A NoiseSet has a few random images, by index.
 class NoiseSet : public DataSet {
  public:
-  explicit NoiseSet(int64_t size) : size_(size) {}
+  NoiseSet(int64_t size, Shape image) : size_(size), image_(std::move(image)) {}
   std::string name() const override { return "noise"; }
   int64_t size() const override { return size_; }
-  Shape image_shape() const override { return {3, 32, 32}; }
+  Shape image_shape() const override { return image_; }
   std::span<const std::string> class_names() const override { return names_; }
   void image(int64_t index, std::span<uint8_t> out) const override {
     const Philox random{uint64_t(index)};
@@ -35,6 +35,7 @@ class NoiseSet : public DataSet {
 
  private:
   int64_t size_;
+  Shape image_;
   std::vector<std::string> names_{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"};
 };
 
@@ -65,9 +66,13 @@ TrainingRun train_on_threads(const TrainingCase& c, int ranks, const MakePlan& m
   register_cpu_backend();
   const Backend& device = backend(c.device);
   const int batch = c.microbatch * c.microbatches;
+  const Graph plain =
+      network(c.model, {.microbatch = c.microbatch, .soft_labels = mixes(c.augment), .aux = c.aux});
+  const Shape images = plain.shape(plain.find("images"));
+  const Shape image{images[1], images[2], images[3]};
   // The test set's last batch is uneven, and so is the training set's, which is dropped.
-  const DataSplits data{std::make_shared<NoiseSet>(batch * c.steps + 1),
-                        std::make_shared<NoiseSet>(batch + 3)};
+  const DataSplits data{std::make_shared<NoiseSet>(batch * c.steps + 1, image),
+                        std::make_shared<NoiseSet>(batch + 3, image)};
   TrainingRun run;
   run_ranks(
       ranks,
@@ -76,9 +81,7 @@ TrainingRun train_on_threads(const TrainingCase& c, int ranks, const MakePlan& m
         device.enter(context);
         const std::unique_ptr<Transport> own = c.over ? c.over(job, context) : nullptr;
         Transport& transport = own ? *own : job;
-        const Graph graph = lower(
-            make_model(c.model, {.microbatch = c.microbatch, .soft_labels = mixes(c.augment), .aux = c.aux}),
-            device, c.precision);
+        const Graph graph = lower(plain, device, c.precision);
         const Profile profile = priced_by_flops(unpriced(graph, device.description(), *c.optimiser));
         const Plan plan = make_plan(profile, ranks);
         validate(plan, profile);

@@ -30,7 +30,7 @@ struct TrainingRun {
 };
 
 struct TrainingCase {
-  std::string model;
+  std::string model = "every_edge";  // every_edge.h, or that of models/
   int microbatch = 2, microbatches = 4, steps = 5;
   uint64_t seed = 7;
   AugmentOptions augment;
@@ -40,7 +40,7 @@ struct TrainingCase {
   double clip_norm = 0;
   Steps between_ranks = Steps::overlapped;  // where ranks do not agree before an update
   float rate = 0.05f, decay = 1;            // the rate is multiplied by it after each step
-  double aux = 0;                           // weight of Inception's auxiliary loss
+  double aux = 0;                           // weight of the auxiliary loss
   int epochs = 0;                           // so many epochs of `steps` steps, each evaluated
   int64_t until = 0;                        // end after so many steps in all
   int64_t evaluate_every = 0;

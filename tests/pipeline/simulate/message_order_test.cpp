@@ -14,7 +14,6 @@
 #include "pipeline/schedule/lane.h"
 #include "pipeline/schedule/policy.h"
 #include "tests/expect_error.h"
-#include "tests/large_tests.h"
 #include "tests/pipeline/planning/networks.h"
 #include "tests/pipeline/run/training_run.h"
 #include "tests/pipeline/schedule/fitting.h"
@@ -136,7 +135,7 @@ TEST(MessageOrder, IsSafeForAllSmallChains) {
 TEST(MessageOrder, IsSafeForRandomNetworksWithSkips) {
   std::mt19937 random(21);
   int skips = 0;
-  const int trials = large_tests() ? 60 : 24;
+  constexpr int trials = 24;
   for (int trial = 0; trial < trials; ++trial) {
     SCOPED_TRACE(fmt::format("trial {}", trial));
     const int S = 1 + trial % 8;
@@ -156,7 +155,7 @@ TEST(MessageOrder, IsSafeForRandomNetworksWithSkips) {
 TEST(MessageOrder, IsSafeWithReplicasAndAllReduces) {
   std::mt19937 random(22);
   int reduces = 0;
-  const int trials = large_tests() ? 160 : 64;
+  constexpr int trials = 64;
   for (int trial = 0; trial < trials; ++trial) {
     SCOPED_TRACE(fmt::format("trial {}", trial));
     const int S = 1 + trial % 4;

@@ -137,8 +137,7 @@ using namespace test;
 
 // Trains five steps with a checkpoint after each.
 TrainingRun train(const std::string& folder, int64_t until) {
-  TrainingCase c{
-      .model = "resnet20", .microbatch = 1, .microbatches = 2, .steps = 5, .rate = 0.01f, .epochs = 1};
+  TrainingCase c{.microbatch = 1, .microbatches = 2, .steps = 5, .rate = 0.01f, .epochs = 1};
   c.checkpoint = folder;
   c.every_steps = 1;
   c.until = until;
@@ -218,7 +217,7 @@ TEST_F(DiskFaults, AtEveryCallCostNoMoreThanTheCheckpoint) {
 // once a rank has nothing else to do.
 TEST(SlowDisk, IsNoHang) {
   const TemporaryFolder folder;
-  TrainingCase c{.model = "resnet20", .microbatch = 1, .microbatches = 2, .steps = 1, .rate = 0.01f};
+  TrainingCase c{.microbatch = 1, .microbatches = 2, .steps = 1, .rate = 0.01f};
   c.checkpoint = folder.str();
   c.over = [](JobTransport& job, const Context&) {
     const std::lock_guard lock(disk.mutex);

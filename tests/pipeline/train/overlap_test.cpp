@@ -1,14 +1,12 @@
-// Steps that overlap change no bit. One network has no branches between blocks and three have some. They run
-// on one to four ranks, through evaluations, checkpoints, stops and resumed runs.
+// Steps that overlap change no bit, on one to four ranks, through evaluations, checkpoints, stops and resumed
+// runs.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <string_view>
 
 #include "pipeline/schedule/policy.h"
 #include "tests/data/temporary_folder.h"
-#include "tests/large_tests.h"
 #include "tests/pipeline/run/training_run.h"
 
 namespace antichain {
@@ -18,11 +16,6 @@ using namespace test;
 
 class Overlap : public ::testing::TestWithParam<const char*> {
  protected:
-  void SetUp() override {
-    if (std::string_view(GetParam()) == "efficientnet_b0" && !large_tests())
-      GTEST_SKIP() << "takes twenty seconds: set ANTICHAIN_LARGE_TESTS=1";
-  }
-
   // The run has two epochs of three steps, each evaluated, with a checkpoint in between.
   TrainingCase two_epochs(const std::string& name) {
     const std::string folder = temporary_.str() + "/" + name;
@@ -84,8 +77,8 @@ TEST_P(Overlap, GoesOnWhereItWasCutShort) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Overlap,
-                         ::testing::Values("resnet20", "squeezenet1_0", "mobilenet_v2", "efficientnet_b0"));
+INSTANTIATE_TEST_SUITE_P(OfEveryEdge, Overlap, ::testing::Values("every_edge"));
+INSTANTIATE_TEST_SUITE_P(Large, Overlap, ::testing::Values("resnet20", "efficientnet_b0"));
 
 }  // namespace
 }  // namespace antichain

@@ -58,8 +58,7 @@ std::shared_ptr<const Optimiser> adam() {
 }
 
 TrainingRun train_by_adam(int steps, int stages, const std::string& folder, float of_rate = adams_rate) {
-  TrainingCase c{
-      .model = "resnet20", .microbatch = 2, .microbatches = 2, .steps = 4, .rate = of_rate, .epochs = 1};
+  TrainingCase c{.microbatch = 2, .microbatches = 2, .steps = 4, .rate = of_rate, .epochs = 1};
   c.until = steps;
   c.checkpoint = folder;
   c.optimiser = adam();

@@ -85,7 +85,7 @@ TEST(StagedTransport, HandsOverWhenItFlushes) {
 }
 
 TEST(StagedTransport, TrainsToTheBitsOfOneRank) {
-  TrainingCase c{.model = "resnet20", .steps = 3, .epoch = true};
+  TrainingCase c{.steps = 3, .epoch = true};
   const TrainingRun one = train_on_threads(c, 1, at_random(1), by_policy(Policy::one_f_one_b));
   c.over = [](JobTransport& job, const Context&) {
     return make_staged_transport(job, std::make_unique<FakeCopies>());
@@ -100,7 +100,7 @@ TEST(StagedTransport, TrainsToTheBitsOfOneRank) {
 
 // Random cuts of a network with skips; training and evaluation take turns, so both orders are followed.
 TEST(OrderedTransport, TrainsToTheBitsOfOneRank) {
-  TrainingCase c{.model = "resnet20", .steps = 3, .epoch = true};
+  TrainingCase c{.steps = 3, .epoch = true};
   const TrainingRun one = train_on_threads(c, 1, at_random(1), by_policy(Policy::one_f_one_b));
   for (const bool host_blocks : {true, false})
     for (const int ranks : {2, 3, 4})
@@ -129,7 +129,7 @@ TEST(OrderedTransport, TrainsReplicasToTheBitsOfThreads) {
   for (const auto& [replicas, ranks] :
        {std::pair(std::vector<int>{3}, 3), {{2, 1}, 3}, {{2, 2}, 4}, {{1, 3, 2}, 6}})
     for (const Policy policy : {Policy::one_f_one_b, Policy::gpipe}) {
-      TrainingCase c{.model = "resnet20", .microbatches = 5, .steps = 2, .epoch = ranks == 4};
+      TrainingCase c{.microbatches = 5, .steps = 2, .epoch = ranks == 4};
       const MakePlan plan = replicated_at_random(replicas);
       const TrainingRun threads = train_on_threads(c, ranks, plan, by_policy(policy));
       for (const bool host_blocks : {true, false}) {
