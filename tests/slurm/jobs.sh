@@ -122,7 +122,7 @@ case $case in
     read -r job report <<<"$(submit sweep "${two_nodes[@]}" -- --models resnet20,squeezenet1_0 --mode measure --ranks 1,2 \
       --methods antichain,uniform --microbatch 4 --microbatches 4 --train-steps 3 --dataset synthetic)"
     finished "$report"
-    mapfile -t ids < <(tail -n +$((jobs_before + 1)) "$CLUSTER/log/jobs" | grep -o "JobId=[0-9]* " | tr -dc '0-9\n')
+    mapfile -t ids < <(tail -n +$((jobs_before + 1)) "$CLUSTER/log/jobs" | grep -o "^JobId=[0-9]* " | tr -dc '0-9\n')
     for id in "${ids[@]}"; do expect_code "$id" 0; done
     [ ${#ids[@]} = 3 ] || fail "other jobs than two tasks and a report"
     [ "$(find "antichain-sweep-$job/cells" -name '*.json' | wc -l)" = 8 ] || fail "not 8 cells"

@@ -221,7 +221,7 @@ TEST_F(Checkpointing, AFailedWriteIsNoMoreThanAWarning) {
 // too high for the test set to follow.
 TrainingCase impatient(const std::string& folder) {
   TrainingCase c = two_epochs();
-  c.epochs = 5, c.rate = 0.5f;
+  c.epochs = 5, c.rate = 0.06f;
   c.evaluate_every = 2, c.patience = 2;
   c.checkpoint = folder;
   c.keep = 2, c.every_steps = 3, c.keep_best = true;
@@ -319,7 +319,7 @@ TEST_F(Checkpointing, ASignalWithoutCheckpointsSaysThatNothingIsSaved) {
 TEST_F(Checkpointing, ByTimeAsOftenAsItIsOver) {
   TrainingCase c = two_epochs();
   c.checkpoint = folder("run");
-  c.epochs = 20;
+  c.epochs = 200;
   c.every_s = 0.01;                               // less than the ranks take to agree, so at every answer
   EXPECT_GE(train(c, 1).checkpoints.size(), 2u);  // the first step's answer, and the end
 }

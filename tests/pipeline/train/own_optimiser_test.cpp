@@ -81,7 +81,7 @@ TEST(OwnOptimiser, ItsFirstStepIsItsOwn) {
   const auto values = [](const auto& all, const char* name) { return std::get<0>(all.at(name).values); };
   const std::vector<float> w0 = values(before, "fc.weight"), w1 = values(after, "fc.weight"),
                            mean = values(after, "mean/fc.weight"), square = values(after, "square/fc.weight");
-  ASSERT_EQ(w0.size(), 640u);
+  ASSERT_EQ(w0.size(), 2560u);
   for (size_t i = 0; i < w0.size(); ++i) {  // corrected by the step's number, it is of length 1
     if (mean[i] == 0) continue;
     EXPECT_NEAR(w0[i] - w1[i], std::copysign(adams_rate, mean[i]), adams_rate * 1e-2) << i;
@@ -100,10 +100,10 @@ TEST(OwnOptimiser, ItsSlotsAreSavedByNameAndGoOnToTheSameBits) {
   const auto state = saved(whole, 4);
   EXPECT_TRUE(saved(part, 4) == state);
   for (const char* slot : {"mean", "square"}) {
-    EXPECT_EQ(state.at(std::string(slot) + "/conv1.weight").shape, (std::vector<int64_t>{16, 3, 3, 3}));
-    EXPECT_FALSE(state.contains(std::string(slot) + "/bn1.running_mean"));
+    EXPECT_EQ(state.at(std::string(slot) + "/stem.weight").shape, (std::vector<int64_t>{16, 3, 3, 3}));
+    EXPECT_FALSE(state.contains(std::string(slot) + "/stem.norm.running_mean"));
   }
-  EXPECT_FALSE(state.contains("momentum/conv1.weight"));
+  EXPECT_FALSE(state.contains("momentum/stem.weight"));
 }
 
 TEST(OwnOptimiser, EveryEstimateOfMemoryCountsItsSlots) {
