@@ -38,8 +38,8 @@ case $case in
     code=$(cat code); expect_code 0; expect_quiet
     "$program" info --model resnet20 | head -1 >out 2>err; code=${PIPESTATUS[0]}; expect_code 0; expect_quiet ;;
   paused)  # the pipe is full and nobody reads for longer than the watchdog's limit: that is nobody's fault
-    { head -c 65536 /dev/zero; "${train[@]}" --local 2 --watchdog 1 --json b.json 2>err; echo $? >code; } |
-      { sleep 4; cat >out; }
+    { head -c 65536 /dev/zero; "${train[@]}" --local 2 --watchdog $unit_s --json b.json 2>err; echo $? >code; } |
+      { sleep $((4 * unit_s)); cat >out; }
     code=$(cat code); expect_code 0; expect_quiet
     grep -aq "Final state" out || fail "what was printed is lost" ;;
   locale)

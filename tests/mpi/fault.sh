@@ -7,7 +7,7 @@
 #   hang|hang_local|hang_crowded|hang_replica|starved|stop|continue|suspend|exit|throw|
 #            throw_local|loader|rewind|alike
 . "$(dirname "$0")/case_in_a_folder.sh"
-limit_s=3 ranks=2 rank=1 step=3 options=() network=(--dataset synthetic --steps 6)
+limit_s=$((3 * unit_s)) ranks=2 rank=1 step=3 options=() network=(--dataset synthetic --steps 6)
 case $case in *_crowded) ranks=4 rank=2 ;; *_local) ranks=3 ;; esac
 
 now_ms() { date +%s%3N; }
@@ -36,7 +36,7 @@ expect_once() { [ "$(grep -cE "$1" "$folder/err")" = 1 ] || fail "not once in st
 say_end() { echo "$case: ended $(after_last_step_ms) ms after the last step"; }
 # The watchdog's own count begins after the limit, and a look that comes late counts as two at most: a tenth
 # of the limit.
-just_over_limit="$limit_s\.[0-3] s \(limit $limit_s s\)"
+just_over_limit="$limit_s\.[0-$((unit_s > 3 ? 9 : 3 * unit_s))] s \(limit $limit_s s\)"
 # The ids of this run's processes: the metrics file is in their command lines.
 processes() { grep -lF -f <(echo "$folder") /proc/[0-9]*/cmdline 2>/dev/null | cut -d / -f 3; }
 stopped() {
@@ -84,7 +84,7 @@ case $case in
     expect_others_wait
     say_end ;;
   starved)  # ready to run for longer than the limit, while others have its core
-    limit_s=4  # longer than it takes to bring that about, once the rank has stopped
+    limit_s=$((4 * unit_s))  # longer than it takes to bring that about, once the rank has stopped
     core=$(taskset -cp $$ | sed 's/.*: //; s/[-,].*//')
     chrt -i 0 true 2>/dev/null || { echo "this system lets nobody come last (chrt -i)"; exit 77; }
     [ -r /proc/self/schedstat ] || { echo "this system does not count for how long one has no core"; exit 77; }
@@ -97,7 +97,7 @@ case $case in
     taskset -acp "$core" "$starving" >"$folder/out" && chrt -aip 0 "$starving" ||
       fail "can't starve rank $rank"
     kill -CONT "$starving"
-    timeout $((limit_s + 3)) taskset -c "$core" bash -c 'while :; do :; done'
+    timeout $((limit_s + 3 * unit_s)) taskset -c "$core" bash -c 'while :; do :; done'
     chrt -aop 0 "$starving"
     wait $job; code=$?
     expect_code 0
@@ -110,7 +110,7 @@ case $case in
     expect_others_wait
     say_end ;;
   continue | suspend)
-    limit_s=6  # longer than it takes to stop the others once one has stopped
+    limit_s=$((6 * unit_s))  # longer than it takes to stop the others once one has stopped
     train undisturbed ""
     expect_code 0
     train faulty "stop:rank=$rank:step=$step" &
@@ -119,9 +119,9 @@ case $case in
     if [ $case = suspend ]; then
       # All ranks for longer than the limit, as a batch system does: nobody is to blame.
       kill -STOP $(ranks_of_job)
-      sleep $((limit_s + 1))
+      sleep $((limit_s + unit_s))
     else
-      sleep 1.5  # a quarter of the limit
+      sleep $unit_s  # a sixth of the limit
     fi
     kill -CONT $(ranks_of_job)
     wait $job; code=$?

@@ -88,7 +88,7 @@ case $case in
   begin)  # another command on one rank: without MPI, and with it
     # The launcher ends a job itself as soon as one process ends without MPI and another one has begun it. So
     # the command without MPI stays until our own watchdog has spoken.
-    "${mpirun[@]}" -n 1 "${train[@]}" --steps 1 --watchdog 3 : \
+    "${mpirun[@]}" -n 1 "${train[@]}" --steps 1 --watchdog $((3 * unit_s)) : \
       -n 1 bash -c '"$1" info; until grep -q "MPI has not begun" err; do sleep 0.1; done' - "$program" \
       >out 2>err
     code=$?
