@@ -12,8 +12,8 @@ export OMPI_MCA_btl_vader_backing_directory=$shared_memory OMPI_MCA_btl_sm_backi
 trap 'rm -rf "$folder" "$shared_memory"' EXIT
 cd "$folder" || exit 1
 mpirun=("${MPIRUN:-mpirun}")
-# The watchdog's limits and the pauses that are longer or shorter than them are multiples of so many seconds. A
-# machine that is too slow for 1 takes more.
+# The watchdog's limits, and the pauses beside them, are multiples of so many seconds. A machine that is too
+# slow for 1 takes more.
 unit_s=${ANTICHAIN_TEST_UNIT_S:-1}
 
 # The program's standard error is in the file err, and its exit code in `code`.

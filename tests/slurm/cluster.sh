@@ -4,7 +4,8 @@
 #
 #   cluster.sh sbatch --wait -n 2 job.sh
 #
-# Or it begins a cluster that stays, until it is ended or whoever began it is gone, for commands one after another:
+# Or it begins a cluster that stays until it is ended, or whoever began it is gone, for one command after
+# another:
 #
 #   cluster.sh --begin FILE; cluster.sh --in FILE sbatch --wait -n 2 job.sh; cluster.sh --end FILE
 #

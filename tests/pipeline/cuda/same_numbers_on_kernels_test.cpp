@@ -1,4 +1,4 @@
-// Promise 1 holds in bf16 for the CUDA engine's own kernels, by loops of the host (tests/layers/cuda_on_host).
+// Promise 1 holds in bf16 for the CUDA engine's own kernels, as loops of the host.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
