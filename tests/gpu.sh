@@ -108,7 +108,7 @@ timed='GpuStep.Stamps*:GpuStep.ATraceHas*:GpuStep.NodesHave*:GpuStep.TheProfileP
 part 150 smoke "$here/gpu/smoke.py" "$program" --tests "$tests" --plans "$here/golden/cudnn_plans/nvidia-h200-bf16.txt" \
   --json "$results/smoke.json"
 part 300 operators "$here/gpu/sharded.sh" "$tests" '*FastWays*:*Operator*:*SameBits*:*UpdateAtOnce*:Device.*'
-part 400 models "$here/gpu/sharded.sh" "$tests" '*Agreement*:*Exactness*:*FiveSteps*'
+part 400 models "$here/gpu/sharded.sh" "$tests" '*Agreement*:All/Exactness*:Cifar/FiveSteps*'
 part 200 transport "$transport" --gtest_filter='GpuTransport.*'
 part 200 steps "$transport" --gtest_filter="GpuStep.*:-$timed"
 part 540 program "$here/gpu/program.sh" "$program" "$mpirun"
