@@ -54,12 +54,13 @@ void expect_the_bits_of_the_cpu(const TrainingCase& c, const std::vector<int>& r
 }
 
 TEST(DeviceAugmentation, TrainsToTheBitsOfTheCpu) {
-  expect_the_bits_of_the_cpu({.steps = 3, .epochs = 2}, {1, 2, 3});
+  expect_the_bits_of_the_cpu({.model = "resnet20", .steps = 3, .epochs = 2}, {1, 2, 3});
 }
 
 TEST(DeviceAugmentation, TrainsToTheBitsOfTheCpuWithEveryAugmentation) {
   expect_the_bits_of_the_cpu(
-      {.steps = 3,
+      {.model = "resnet20",
+       .steps = 3,
        .augment = {.crop = Crop::reflect, .trivial = true, .erase = 0.5, .mixup = 0.5, .cutmix = 1},
        .epochs = 2},
       {2});
@@ -69,7 +70,7 @@ TEST(DeviceAugmentation, TrainsToTheBitsOfTheCpuWithEveryAugmentation) {
 // the next begins.
 TEST(DeviceAugmentation, TrainsToTheBitsOfTheCpuWithAnyNumberOfMicroBatches) {
   for (const int microbatches : {1, 3}) {
-    const TrainingCase c{.microbatches = microbatches, .steps = 4};
+    const TrainingCase c{.model = "resnet20", .microbatches = microbatches, .steps = 4};
     const TrainingRun cpu = train_on_threads(c, 1, some_plan, by_policy(Policy::one_f_one_b));
     for (unsigned seed = 1; seed <= 4; ++seed) {
       const TrainingRun run = on_fake_gpu(c, 1, true, seed, Policy::one_f_one_b);
@@ -102,7 +103,7 @@ TEST(DeviceAugmentation, SendsAQuarterOfTheBytesAndWaitsNoMore) {
     gpu.around_copies = [&](std::unique_ptr<CopyStream> copies) {
       return std::make_unique<Counting>(std::move(copies), sent);
     };
-    TrainingCase c{.steps = 4};
+    TrainingCase c{.model = "resnet20", .steps = 4};
     c.on_step = [&](const StepReport&) { waits[device].push_back(fake_cuda::waits(gpu.stream())); };
     on_fake_gpu(c, 1, device, 1, Policy::one_f_one_b);
     gpu.around_copies = nullptr;
@@ -110,10 +111,9 @@ TEST(DeviceAugmentation, SendsAQuarterOfTheBytesAndWaitsNoMore) {
     for (size_t step = 1; step < 4; ++step)
       EXPECT_EQ(waits[device][step], waits[device][step - 1] + 1) << device;
   }
-  const int64_t samples = 8 * (4 + 2);  // four steps and the test set's two batches
-  const int64_t pixels = 3 * 8 * 8;
-  EXPECT_EQ(bytes[false], samples * (pixels * 4 + 4));                           // float32 and a label
-  EXPECT_EQ(bytes[true], samples * (pixels + int64_t(sizeof(DrawnImage)) + 4));  // bytes, a record, a label
+  const int64_t samples = 8 * (4 + 2);                // four steps and the test set's two batches
+  EXPECT_EQ(bytes[false], samples * (3072 * 4 + 4));  // float32 and a label
+  EXPECT_EQ(bytes[true], samples * (3072 + int64_t(sizeof(DrawnImage)) + 4));  // bytes, a record, a label
 }
 
 // This source gives raw images of class 0 in every other step.

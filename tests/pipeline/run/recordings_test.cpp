@@ -44,7 +44,8 @@ class Recorded : public ::testing::Test {
 };
 
 // Dropout, a rate that falls with every step, two epochs of both modes.
-const TrainingCase changing{.microbatches = 3, .steps = 4, .rate = 0.01f, .decay = 0.7f, .epochs = 2};
+const TrainingCase changing{
+    .model = "squeezenet", .microbatches = 3, .steps = 4, .rate = 0.01f, .decay = 0.7f, .epochs = 2};
 
 TEST_F(Recorded, StepsHaveTheBitsOfTheCpu) {
   const TrainingRun cpu = train(changing, 1, false);
@@ -67,7 +68,7 @@ const char* const one_by_one = "s1,s3,s4,s5";
 TEST_F(Recorded, StepsLaunchOneGraphPerAction) {
   const Variable ways("ANTICHAIN_CUDA_FAST", one_by_one);
   std::vector<int> kernels, graphs;
-  TrainingCase c{.microbatches = 4, .steps = 5};
+  TrainingCase c{.model = "resnet20", .microbatches = 4, .steps = 5};
   c.on_step = [&](const StepReport&) {
     kernels.push_back(fake_cuda::launched());
     graphs.push_back(fake_cuda::graph_launches());
@@ -87,7 +88,7 @@ TrainingRun train_spoilt(const TrainingCase& c, const std::set<int>& spoilt) {
   };
   return train(spoiling, 1, true);
 }
-const TrainingCase five_actions{.microbatches = 2, .steps = 4, .decay = 0.7f};
+const TrainingCase five_actions{.model = "resnet20", .microbatches = 2, .steps = 4, .decay = 0.7f};
 constexpr int of_evaluation = 2;  // which records its own
 
 TEST_F(Recorded, StepsAreRecordedTheNextTimeWhereARecordingFails) {
