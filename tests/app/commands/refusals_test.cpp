@@ -78,7 +78,8 @@ TEST_F(Refusals, RefusesOptionsThatNothingReads) {
   for (const std::string& words : {profiled, simulate + "--stages 2 ", rehearse})
     expect_refused(words + "--backward-split 0.3", 2, "but p.json has those of both halves");
   expect_refused("plan --stages 2 --backward-split 0.3", 2, "but a profile is to be measured here");
-  expect_refused(simulate + "--stages 2 --width 90 --compare-schedules", 2, "--width excludes --compare");
+  expect_refused(simulate + "--stages 2 --width 90 --compare-schedules", 2,
+                 "--compare-schedules excludes --width");
   expect_refused(simulate + "--plan plan.json --stages 1 --at-most", 2,
                  "is a plan of 2 stages, but --stages 1");
   ran(simulate + "--plan plan.json --stages 3 --at-most");
