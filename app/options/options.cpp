@@ -245,10 +245,9 @@ void add_machine_options(CLI::App& app, MachineOptions& o) {
 void add_transport_option(CLI::App& app, MachineOptions& o) {
   CLI::Option* transport = app.add_option("--transport", o.transport,
                                           "how tensors travel between ranks: mpi (GPUs': through host "
-                                          "memory), nccl (from GPU to GPU), ipc (from GPU to GPU within a "
-                                          "host, else as mpi), or auto: ipc where the system lets it, nccl "
-                                          "for the other pairs of ranks where each has a GPU of its own");
-  check_name(transport, "transport", {"auto", "mpi", "nccl", "ipc"})
+                                          "memory), nccl (from GPU to GPU), or auto: nccl where each rank "
+                                          "is a process with a GPU of its own, else mpi");
+  check_name(transport, "transport", {"auto", "mpi", "nccl"})
       ->type_name("NAME")
       ->capture_default_str()
       ->group("Machine");

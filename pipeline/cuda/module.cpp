@@ -8,7 +8,7 @@
 namespace {
 
 // The system draws the name at random, because processes in different containers may have equal numbers.
-const std::string& this_process() {
+std::string this_process() {
   static const std::string name = [] {
     std::random_device draw;
     return fmt::format("{:08x}{:08x}{:08x}{:08x}", draw(), draw(), draw(), draw());
@@ -21,12 +21,10 @@ const std::string& this_process() {
 // The module calls this when it registers its backends: see layers/cuda/module.cpp.
 extern "C" void antichain_register_streams() {
   using namespace antichain;
-  register_device_streams(
-      "cuda",
-      {.device = cuda::device_name,
-       .copies = cuda::make_copy_stream,
-       .step = cuda::make_step_stream,
-       .peers = [](const Context& context) { return cuda::make_peer_stream(context, this_process()); },
-       .visible = cuda::visible_devices,
-       .free_bytes = cuda::free_device_bytes});
+  register_device_streams("cuda", {.device = cuda::device_name,
+                                   .process = this_process,
+                                   .copies = cuda::make_copy_stream,
+                                   .step = cuda::make_step_stream,
+                                   .visible = cuda::visible_devices,
+                                   .free_bytes = cuda::free_device_bytes});
 }

@@ -44,13 +44,12 @@ size_t agreed_lanes(Job& job) {
 
 class NcclStream : public MessageStream {
  public:
-  NcclStream(const Context& context, Job& job, const std::vector<int>& peers,
-             const std::function<void()>& look)
+  NcclStream(const Context& context, Job& job, const std::function<void()>& look)
       : context_(context), job_(job), progress_(job.activity()), lanes_(agreed_lanes(job)) {
     progress_.doing(fmt::format("connecting {} ranks by NCCL", job.size()));
     const Communicators::Patience patience{connected_by(progress_), look};
     comms_.emplace(resources(context).device, lanes(), job, patience);
-    connect(peers, patience);
+    connect(patience);
   }
 
   Moment computed() override { return events_->in(compute()); }
@@ -134,18 +133,19 @@ class NcclStream : public MessageStream {
     }
   }
 
-  // NCCL connects two ranks at their first message. This does so here, with all peers at once, and not in a
+  // NCCL connects two ranks at their first message. This does so here, with all ranks at once, and not in a
   // step: it takes long, may fail, and stops both hosts.
-  void connect(const std::vector<int>& peers, const Communicators::Patience& patience) {
-    if (peers.empty()) return;
+  void connect(const Communicators::Patience& patience) {
+    if (job_.size() == 1) return;
     const Tensor out = context_.backend().tensor({{8}, DType::u8});
-    const Tensor in = context_.backend().tensor({{8 * int64_t(peers.size())}, DType::u8});
+    const Tensor in = context_.backend().tensor({{8 * int64_t(job_.size())}, DType::u8});
     std::vector<MessageHalf> halves;
     for (int lane = 0; lane < lanes(); ++lane)
-      for (size_t i = 0; i < peers.size(); ++i) {
-        const Tensor room({{8}, DType::u8}, std::shared_ptr<std::byte>(in.storage(), in.raw() + 8 * i));
-        halves.push_back({true, out, peers[i], computed(), lane});
-        halves.push_back({false, room, peers[i], computed(), lane});
+      for (int peer = 0; peer < job_.size(); ++peer) {
+        if (peer == job_.rank()) continue;
+        const Tensor room({{8}, DType::u8}, std::shared_ptr<std::byte>(in.storage(), in.raw() + 8 * peer));
+        halves.push_back({true, out, peer, computed(), lane});
+        halves.push_back({false, room, peer, computed(), lane});
       }
     try {
       exchange_by(patience, halves);
@@ -181,9 +181,8 @@ class NcclStream : public MessageStream {
 }  // namespace
 
 std::unique_ptr<MessageStream> make_nccl_stream(const Context& context, Job& job,
-                                                const std::vector<int>& peers,
                                                 const std::function<void()>& look) {
-  return std::make_unique<NcclStream>(context, job, peers, look);
+  return std::make_unique<NcclStream>(context, job, look);
 }
 
 std::string nccl_version() {

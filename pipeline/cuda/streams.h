@@ -5,7 +5,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "pipeline/device/device_step.h"
 #include "pipeline/device/device_streams.h"
@@ -17,21 +16,16 @@ std::unique_ptr<CopyStream> make_copy_stream(const Context&);
 // Works in the context's own stream. Stamps are CUDA events, and ranges are NVTX's.
 std::unique_ptr<DeviceStep> make_step_stream(const Context&);
 
-// Ranks that name the same process share addresses, others use CUDA IPC. Each process needs a unique name of
-// one word.
-std::unique_ptr<PeerStream> make_peer_stream(const Context&, const std::string& process);
-
 // Returns the GPU's bus address ("0000:3b:00.0"), by which NCCL, too, tells whether ranks share a GPU. It is
 // equal for parts of a divided GPU, and independent of each rank's numbering.
 std::string device_name(const Context&);
 int visible_devices();
 int64_t free_device_bytes(const Context&);  // now, of the context's GPU
 
-// Collective over the job: rank 0 broadcasts the ids, and each rank waits until it is connected with `peers`,
-// for most of the watchdog's limit (at most 5 minutes). Meanwhile it calls `look`, which may throw. Throws
-// Error with NCCL's message.
-std::unique_ptr<MessageStream> make_nccl_stream(const Context&, Job& job, const std::vector<int>& peers,
-                                                const std::function<void()>& look);
+// Collective over the job: rank 0 broadcasts the ids, and each rank waits until it is connected with all
+// others, for most of the watchdog's limit (at most 5 minutes). Meanwhile it calls `look`, which may throw.
+// Throws Error with NCCL's message.
+std::unique_ptr<MessageStream> make_nccl_stream(const Context&, Job&, const std::function<void()>& look);
 std::string nccl_version();  // "NCCL 2.28.9"
 
 }  // namespace antichain::cuda

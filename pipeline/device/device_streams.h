@@ -6,7 +6,6 @@
 // computing continues after a moment of another stream. No call here waits for the device.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -70,48 +69,15 @@ class MessageStream : public DeviceStream {
   virtual void give_up() = 0;
 };
 
-// A PeerNote is what one rank of a host tells another about a buffer, in a message's bytes.
-using PeerNote = std::array<std::byte, 160>;
-
-// A PeerStream copies into memory that other ranks of this host have shared, processes or threads, directly
-// from device to device:
-//
-//   receiver   show     shares the buffer, free once all that was computed so far is done
-//   sender     write    copies into it, after that and after a moment of its own
-//   receiver   written  returns the moment at which the copy is complete
-//
-// Each note goes to the peer, which uses it once. Shared memory is not freed before all peers have closed it.
-class PeerStream : public DeviceStream {
- public:
-  // Returns a text without line breaks, from which another rank of the host finds out whether it can write
-  // here.
-  virtual std::string introduction() = 0;
-  // Returns "" if this rank can from now on write what the peer will share, else the reason why it can't.
-  virtual std::string reach(int peer, const std::string& introduction) = 0;
-
-  virtual PeerNote show(int peer, const Tensor& into) = 0;
-  // The moment is the copy's end. The caller keeps the tensor until then.
-  virtual Moment write(int peer, const Tensor& from, const PeerNote& shown, const Moment& after,
-                       PeerNote& written) = 0;
-  // The caller keeps the moment until it occurs, because its resources are reused then.
-  virtual Moment written(int peer, const PeerNote&) = 0;
-
-  // Call this at the end, when no work is running. It closes what the others have shared, and once all ranks
-  // have done so, frees what it has shared itself. Without it, the end of the process does both.
-  virtual void close() = 0;
-  virtual void all_closed() = 0;
-};
-
 // The functions of a device, registered once when its module is loaded. The key is the backend's name up to a
 // colon: "cuda:tf32" is the device "cuda".
 struct DeviceStreams {
   // Returns a name for the context's device that is unique on its host: ranks with equal names share it.
   std::function<std::string(const Context&)> device;
-  std::function<std::string()> process;  // names this process; empty: ranks are processes
+  std::function<std::string()> process;  // names this process by one word that no other has
   std::function<std::unique_ptr<CopyStream>(const Context&)> copies;
-  std::function<std::unique_ptr<DeviceStep>(const Context&)> step;   // in the context's stream
-  std::function<std::unique_ptr<PeerStream>(const Context&)> peers;  // empty: the device has none
-  std::function<int()> visible;                                      // devices that this process sees
+  std::function<std::unique_ptr<DeviceStep>(const Context&)> step;  // in the context's stream
+  std::function<int()> visible;                                     // devices that this process sees
   std::function<int64_t(const Context&)> free_bytes;  // free memory of the context's device, now
 };
 void register_device_streams(const std::string& device, DeviceStreams);
@@ -121,12 +87,10 @@ const DeviceStreams* device_streams(std::string_view backend);  // nullptr where
 // but not NCCL.
 struct DeviceMessages {
   std::string by;  // "NCCL 2.28.9"
-  // Collective over the ranks of the job, each a process with its own device. Connects this rank with the
-  // `peers` that it will exchange messages with; each of them must name this rank too. While it waits for
-  // them it calls `look`, which may throw. Throws Error where they can't be connected.
-  std::function<std::unique_ptr<MessageStream>(const Context&, Job& job, const std::vector<int>& peers,
-                                               const std::function<void()>& look)>
-      make;
+  // Collective over the ranks of the job, each a process with its own device. Connects this rank with all
+  // others. While it waits for them it calls `look`, which may throw. Throws Error where they can't be
+  // connected.
+  std::function<std::unique_ptr<MessageStream>(const Context&, Job&, const std::function<void()>& look)> make;
 };
 void register_device_messages(const std::string& device, DeviceMessages);
 // Returns nullptr, and sets the reason, where the backend has none.

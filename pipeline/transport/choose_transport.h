@@ -1,15 +1,12 @@
-// This file chooses how tensors travel: `--transport auto|mpi|nccl|ipc`. Devices without memory of their own
-// need no choice, because the job's transport carries their tensors.
+// This file chooses how tensors travel: `--transport auto|mpi|nccl`. Devices without memory of their own need
+// no choice, because the job's transport carries their tensors.
 //
-//   auto   is ipc for the pairs that can, and NCCL for the others where every rank is a process with a device
-//          of its own; otherwise it is mpi
+//   auto   is NCCL where every rank is a process with a device of its own and NCCL, and otherwise mpi
 //   mpi    is the job's transport (MPI, or threads with --local), through page-locked host memory where a
 //          device has its own
-//   nccl   is NCCL alone, from device to device, or an Error that says why not
-//   ipc    lets ranks of one host copy into each other's devices, or is an Error that says why not; between
-//          hosts it is mpi
+//   nccl   is NCCL, from device to device, or an Error that says why not
 //
-// Each way is tried before the first step. If one fails, the sentence says so, and the next one is used.
+// NCCL is tried before the first step. If it fails, the sentence says so, and auto goes through host memory.
 #pragma once
 
 #include <memory>

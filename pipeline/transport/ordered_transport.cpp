@@ -7,37 +7,30 @@
 #include <vector>
 
 #include "framework/error.h"
+#include "pipeline/transport/transport_over.h"
 
 namespace antichain {
 namespace {
 
-class OrderedTransport : public MessagesInOrder {
+class OrderedTransport : public TransportOver {
  public:
   OrderedTransport(Transport& below, std::unique_ptr<MessageStream> messages)
-      : MessagesInOrder(below), messages_(std::move(messages)) {
+      : TransportOver(below), messages_(std::move(messages)) {
     job().activity().guard([this] { return messages_->failure(); });
   }
   ~OrderedTransport() override { job().activity().guard({}); }
 
-  bool ordered() const override { return true; }
-  std::optional<int> lane_between(int, int, int lane) const override { return lane % messages_->lanes(); }
+  int lanes() const override { return messages_->lanes(); }
 
   void begin_step(std::span<const Turn> turns) override {
-    begin_step(turns, std::vector<bool>(turns.size()));
-  }
-  void begin_step(std::span<const Turn> turns, const std::vector<bool>& elsewhere) override {
     ANTICHAIN_CHECK(all_issued(), "a step issues all its messages before the next one begins");
     items_.clear();
-    for (size_t i = 0; i < turns.size(); ++i) {
-      ANTICHAIN_CHECK(turns[i].peer != rank() || turns[i].group != 0,
-                      "a message to itself is two turns of a group");
-      items_.push_back({.turn = turns[i], .elsewhere = elsewhere[i]});
+    for (const Turn& turn : turns) {
+      ANTICHAIN_CHECK(turn.peer != rank() || turn.group != 0, "a message to itself is two turns of a group");
+      items_.push_back({.turn = turn});
     }
     issued_ = 0;
   }
-  void passed(bool sends, MessageKey key, int peer) override { make_ready({sends, key, peer}, {}); }
-  bool issued(Ticket ticket) const override { return size_t(ticket) < issued_; }
-  bool all_issued() const override { return issued_ == items_.size(); }
 
   void send(MessageKey key, int peer, Tensor tensor) override {
     make_ready({true, key, peer}, std::move(tensor));
@@ -67,7 +60,6 @@ class OrderedTransport : public MessagesInOrder {
   void flush() override {
     ANTICHAIN_CHECK(all_issued(), "every message of the order was sent and received");
     for (Item& item : items_) {
-      if (item.elsewhere) continue;
       finish(item);
       item.tensor = {};
     }
@@ -79,11 +71,12 @@ class OrderedTransport : public MessagesInOrder {
  private:
   struct Item {
     Turn turn;
-    bool elsewhere = false;
     Tensor tensor{};         // kept until the message is delivered
     Moment after{}, done{};  // of computing; nullptr until it is ready, or issued
     bool ready = false;
   };
+
+  bool all_issued() const { return issued_ == items_.size(); }
 
   // Returns the turn's place in the order, which is never far ahead of what was issued.
   size_t make_ready(const Turn& turn, Tensor tensor) {
@@ -98,38 +91,34 @@ class OrderedTransport : public MessagesInOrder {
                                 name_of(turn.key, turn.peer, rank()), turn.sends ? "to" : "from", turn.peer));
     items_[i].ready = true;
     items_[i].tensor = std::move(tensor);
-    if (!items_[i].elsewhere) items_[i].after = messages_->computed();
+    items_[i].after = messages_->computed();
     while (issued_ < items_.size() && issue()) {
     }
     return i;
   }
 
-  int lane_of(const Item& item) const { return item.turn.lane % messages_->lanes(); }
+  int lane_of(const Item& item) const { return item.turn.lane % lanes(); }
 
   // Issues the next turn, or all of its group, and what is ready after it in the other lanes. Lanes don't
   // wait for each other, so each message ends as if it were alone.
   bool issue() {
-    std::vector<bool> taken(size_t(messages_->lanes()));
+    std::vector<bool> taken(static_cast<size_t>(lanes()));
     size_t end = issued_;
     for (size_t next = end; next < items_.size() && add(next, taken); next = end) end += together(next);
     if (end == issued_) return false;
-    std::vector<Moment> ends(taken.size());
-    if (!halves_.empty()) ends = messages_->exchange(halves_);
+    const std::vector<Moment> ends = messages_->exchange(halves_);
     halves_.clear();
-    for (; issued_ < end; ++issued_)
-      if (!items_[issued_].elsewhere) items_[issued_].done = ends[size_t(lane_of(items_[issued_]))];
+    for (; issued_ < end; ++issued_) items_[issued_].done = ends[size_t(lane_of(items_[issued_]))];
     return true;
   }
 
   // Adds turns to the exchange, if all are ready and their lane is not taken.
   bool add(size_t first, std::vector<bool>& taken) {
     const std::span<Item> turns = std::span(items_).subspan(first, together(first));
-    const bool here = std::ranges::any_of(turns, [](const Item& item) { return !item.elsewhere; });
     const size_t lane = size_t(lane_of(turns[0]));
-    if (!std::ranges::all_of(turns, &Item::ready) || (here && taken[lane])) return false;
-    if (here) taken[lane] = true;
-    for (const Item& i : turns)
-      if (!i.elsewhere) halves_.push_back({i.turn.sends, i.tensor, i.turn.peer, i.after, int(lane)});
+    if (taken[lane] || !std::ranges::all_of(turns, &Item::ready)) return false;
+    taken[lane] = true;
+    for (const Item& i : turns) halves_.push_back({i.turn.sends, i.tensor, i.turn.peer, i.after, int(lane)});
     return true;
   }
 
@@ -157,8 +146,7 @@ class OrderedTransport : public MessagesInOrder {
 
 }  // namespace
 
-std::unique_ptr<MessagesInOrder> make_ordered_transport(Transport& below,
-                                                        std::unique_ptr<MessageStream> messages) {
+std::unique_ptr<Transport> make_ordered_transport(Transport& below, std::unique_ptr<MessageStream> messages) {
   return std::make_unique<OrderedTransport>(below, std::move(messages));
 }
 

@@ -11,29 +11,13 @@
 #pragma once
 
 #include <memory>
-#include <span>
-#include <vector>
 
 #include "pipeline/device/device_streams.h"
-#include "pipeline/transport/transport_over.h"
+#include "pipeline/transport/transport.h"
 
 namespace antichain {
 
-// Turns that go another way (mixed_transport.h) keep their place in the order: later turns are not issued
-// before these have passed.
-class MessagesInOrder : public TransportOver {
- public:
-  using Transport::begin_step;
-  using TransportOver::TransportOver;
-  // `elsewhere` says for each turn whether it goes another way.
-  virtual void begin_step(std::span<const Turn>, const std::vector<bool>& elsewhere) = 0;
-  virtual void passed(bool sends, MessageKey, int peer) = 0;
-  virtual bool issued(Ticket) const = 0;
-  virtual bool all_issued() const = 0;
-};
-
 // `below` and the context behind `messages` must outlive it. The watchdog also asks MessageStream::failure.
-std::unique_ptr<MessagesInOrder> make_ordered_transport(Transport& below,
-                                                        std::unique_ptr<MessageStream> messages);
+std::unique_ptr<Transport> make_ordered_transport(Transport& below, std::unique_ptr<MessageStream> messages);
 
 }  // namespace antichain

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "framework/error.h"
+#include "pipeline/transport/transport_over.h"
 
 namespace antichain {
 namespace {
@@ -49,12 +50,10 @@ class HostBuffers : public std::enable_shared_from_this<HostBuffers> {
   std::map<int64_t, std::vector<Bytes>> free_;  // by size
 };
 
-class ByHostMemory : public StagedTransport {
+class StagedTransport : public TransportOver {
  public:
-  ByHostMemory(Transport& below, std::unique_ptr<CopyStream> copies)
-      : StagedTransport(below),
-        copies_(std::move(copies)),
-        buffers_(std::make_shared<HostBuffers>(*copies_)) {}
+  StagedTransport(Transport& below, std::unique_ptr<CopyStream> copies)
+      : TransportOver(below), copies_(std::move(copies)), buffers_(std::make_shared<HostBuffers>(*copies_)) {}
 
   void send(MessageKey key, int peer, Tensor tensor) override {
     const Tensor host = buffers_->like(tensor);
@@ -96,11 +95,6 @@ class ByHostMemory : public StagedTransport {
     below_.progress();
   }
 
-  bool hand_on() override {
-    advance();
-    return leaving_.empty();
-  }
-
   void flush() override {
     hand_over();
     below_.flush();
@@ -121,7 +115,7 @@ class ByHostMemory : public StagedTransport {
 
   // Gives the transport below all that is to be sent, each as soon as its copy is done.
   void hand_over() {
-    while (!hand_on()) std::this_thread::yield();
+    for (advance(); !leaving_.empty(); advance()) std::this_thread::yield();
   }
 
   void land(Arriving& a) {
@@ -150,8 +144,8 @@ class ByHostMemory : public StagedTransport {
 
 }  // namespace
 
-std::unique_ptr<StagedTransport> make_staged_transport(Transport& below, std::unique_ptr<CopyStream> copies) {
-  return std::make_unique<ByHostMemory>(below, std::move(copies));
+std::unique_ptr<Transport> make_staged_transport(Transport& below, std::unique_ptr<CopyStream> copies) {
+  return std::make_unique<StagedTransport>(below, std::move(copies));
 }
 
 }  // namespace antichain

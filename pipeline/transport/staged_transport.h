@@ -1,4 +1,4 @@
-// A StagedTransport moves the tensors of a device through page-locked host memory and the job's own
+// This transport moves the tensors of a device through page-locked host memory and the job's own
 // transport. It is for ranks that share a device, or have no way from device to device.
 //
 //   send   device ──copy──> host ──job's send──>
@@ -14,19 +14,11 @@
 #include <memory>
 
 #include "pipeline/device/device_streams.h"
-#include "pipeline/transport/transport_over.h"
+#include "pipeline/transport/transport.h"
 
 namespace antichain {
 
-class StagedTransport : public TransportOver {
- public:
-  using TransportOver::TransportOver;
-  // Begins what can begin and waits for nothing. Returns whether the job's transport has all that was sent,
-  // so that its memory on the device is free.
-  virtual bool hand_on() = 0;
-};
-
 // `below` and the context behind `copies` must outlive it.
-std::unique_ptr<StagedTransport> make_staged_transport(Transport& below, std::unique_ptr<CopyStream> copies);
+std::unique_ptr<Transport> make_staged_transport(Transport& below, std::unique_ptr<CopyStream> copies);
 
 }  // namespace antichain

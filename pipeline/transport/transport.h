@@ -2,14 +2,12 @@
 // until it is delivered. Receives are posted ahead and waited for later. Every wait tells the watchdog what
 // it waits for.
 //
-// A job's own transport carries tensors in host memory (job_transport.h). Four transports are built on it for
-// devices with their own memory: staged_transport.h, peer_transport.h, ordered_transport.h, and
-// mixed_transport.h, which uses the last two, each where it can.
+// A job's own transport carries tensors in host memory (job_transport.h). Two transports are built on it for
+// devices with their own memory: staged_transport.h and ordered_transport.h.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <span>
 #include <string>
 
@@ -59,16 +57,13 @@ class Transport {
   virtual void serve() { progress(); }
   virtual void flush() = 0;  // waits until all own sends are delivered
 
-  // Says whether messages go in one order that all ranks keep (pipeline/simulate/message_order.h). If so,
-  // begin_step() gets this rank's part of the order, and exactly these messages are sent and received until
-  // the next `flush`.
-  virtual bool ordered() const { return false; }
+  // Returns how many lanes messages have where they go in one order that all ranks keep
+  // (pipeline/simulate/message_order.h), and else 0. With such an order begin_step() gets this rank's part of
+  // it, and exactly these messages are sent and received until the next `flush`. A turn takes the lane that
+  // it asks for, modulo this number.
+  virtual int lanes() const { return 0; }
+  bool ordered() const { return lanes() > 0; }
   virtual void begin_step(std::span<const Turn>) {}
-  // Returns the lane that a message between two ranks takes when its turn asks for `lane`. Messages of a
-  // rank's lane go one after the other. Without a lane a message waits only for those of its pair of ranks.
-  virtual std::optional<int> lane_between(int /*from*/, int /*to*/, int /*lane*/) const {
-    return std::nullopt;
-  }
 
   // Called when an exception ends this rank's step: it abandons all messages under way, so that their memory
   // can be freed. No call may follow.

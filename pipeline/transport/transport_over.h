@@ -15,8 +15,7 @@ namespace antichain {
 
 class TransportOver : public Transport {
  public:
-  explicit TransportOver(Transport& below) : TransportOver(below, below.job()) {}
-  TransportOver(Transport& below, Job& job) : Transport(job), below_(below) {}  // both must outlive it
+  explicit TransportOver(Transport& below) : Transport(below.job()), below_(below) {}  // it must outlive this
 
   void name_messages(Namer namer) override {
     Transport::name_messages(namer);

@@ -33,9 +33,8 @@ diagnosis streams 1 "right one kernel at a time: look at something that does not
 diagnosis kernels 1 "wrong with every part left out: our own kernels or memory" \
   "compute-sanitizer memcheck finds: Invalid __global__ read" "compute-sanitizer racecheck: exit code 0"
 diagnosis twice 1 "not the same again: something differs from run to run"
-diagnosis ipc 1 "wrong as 2 processes, right through host memory: look at copies from GPU to GPU by CUDA IPC"
-diagnosis peers 1 "wrong as 2 threads, right through host memory: look at copies from GPU to GPU"
-diagnosis staged 1 "wrong as 2 threads, host memory: look at copies to and from host memory"
-diagnosis pipeline 1 "wrong as 2 threads, through host memory as well: look at the pipeline's device side"
+diagnosis nccl 1 "wrong as 2 processes, right through host memory: look at messages by NCCL"
+diagnosis staged 1 "wrong as 2 threads: look at copies through host memory" \
+  "wrong as 2 processes, host memory: look at copies through host memory"
 
 exit $bad

@@ -131,25 +131,18 @@ else
   failed "the program does not say which schedules there are: $(tail -n 1 "$folder/log")"
 fi
 
-# Processes: by CUDA IPC, which a system may refuse, and through host memory.
+# Processes: by NCCL where each has a GPU, and else through host memory.
 [ -n "$mpirun" ] || { echo "processes were not checked: there is no mpirun"; exit $bad; }
 for model in "${models[@]}"; do
   network_of "$model"
   for ranks in 2 4; do
-    for way in ipc mpi; do
-      train "$model-$way-$ranks" "$mpirun" -n $ranks --oversubscribe --bind-to none -- "${network[@]}" \
-        --method uniform --transport $way &
-    done
-    wait
-    for way in ipc mpi; do
-      log="$folder/$model-$way-$ranks.log"
-      if refusal="$(grep -m 1 "transport ipc is asked for, but" "$log")"; then
-        echo "CUDA IPC was not checked by $ranks processes of $model: $refusal"
-        continue
-      fi
-      tensors="$(grep -m 1 '^tensors ' "$log" || true)"
-      same "$model: $ranks processes by $way as one; $tensors" "$model-1" "$model-$way-$ranks"
-    done
+    train "$model-processes-$ranks" "$mpirun" -n $ranks --oversubscribe --bind-to none -- "${network[@]}" \
+      --method uniform &
+  done
+  wait
+  for ranks in 2 4; do
+    tensors="$(grep -m 1 '^tensors ' "$folder/$model-processes-$ranks.log" || true)"
+    same "$model: $ranks processes as one; $tensors" "$model-1" "$model-processes-$ranks"
   done
 done
 exit $bad

@@ -93,21 +93,18 @@ alone 1 STUB_FAULT=unrecorded "${smoke[@]}"
 expect "FAILED  fast ways s7: antichain: work on the device can't be recorded"
 expect "s7 is the first that is wrong (of s7)"
 
-# The program part compares runs that go at the same time: threads, every schedule, and processes, by either
-# way. It says what was not checked.
+# The program part compares runs that go at the same time: threads, every schedule, and processes. It says
+# what was not checked.
 suite 0 PARTS=program STEPS=3 NETWORKS=densenet121-float32
 expect "ok      densenet121-float32: 4 threads as one"
 expect "ok      densenet121-float32: 4 threads by zb-v as one"
 refuse "by forward-only"
-for ranks in 2 4; do
-  for way in ipc mpi; do expect "ok      densenet121-float32: $ranks processes by $way as one"; done
-done
+for ranks in 2 4; do expect "ok      densenet121-float32: $ranks processes as one"; done
 expect "learning was not checked"
-alone 1 STUB_FAULT=parts STUB_NO_IPC=1 CIFAR10_DIR=here NETWORKS=resnet20-bf16 "$here/program.sh" \
+alone 1 STUB_FAULT=parts CIFAR10_DIR=here NETWORKS=resnet20-bf16 "$here/program.sh" \
   "$folder/bundle/bin/antichain" "$folder/bundle/bin/mpirun"
 expect "FAILED  resnet20-bf16: 4 threads by zb-v as one"
-expect "ok      resnet20-bf16: 4 processes by mpi as one"
-expect "CUDA IPC was not checked by 4 processes of resnet20-bf16: antichain: --transport ipc is asked for"
+expect "ok      resnet20-bf16: 4 processes as one"
 expect "FAILED  learning on cuda: test accuracy is '0.7', less than 0.75"
 expect "ok      learning on cuda:tf32: test accuracy 0.76, at least 0.75"
 

@@ -16,9 +16,9 @@
 #include "framework/backend.h"
 #include "pipeline/cuda/streams.h"
 #include "pipeline/host/launch.h"
+#include "tests/pipeline/fakes/fake_cuda.h"
 #include "tests/pipeline/fakes/fake_cuda_backend.h"
 #include "tests/pipeline/fakes/fake_devices.h"
-#include "tests/pipeline/fakes/fake_ipc.h"
 
 extern "C" void antichain_register_streams();  // pipeline/cuda/module.cpp
 

@@ -87,14 +87,12 @@ def verdict(name, as_it_is, found):
     said = []
     if found.get("again") is False:
         said.append(f"{name}: not the same again: {OF_ONE[0].blames}")
-    for way, host in ((OF_RANKS[0], OF_RANKS[1]), (OF_RANKS[2], OF_RANKS[3])):
-        if found.get(way.name) is False:
-            said.append(f"{name}: right on one rank, wrong as {way.name}" +
-                        (f", right through host memory: look at {host.blames}" if found.get(host.name) else
-                         ", through host memory as well: look at the pipeline's device side "
-                         "(pipeline/run/stream_device.cpp, pipeline/cuda/copy_stream.cpp)"))
-        elif found.get(host.name) is False:
-            said.append(f"{name}: wrong as {host.name}: look at copies to and from host memory (pipeline/transport/staged_transport.cpp)")
+    threads, host, processes = OF_RANKS
+    for v in threads, host:
+        if found.get(v.name) is False:
+            said.append(f"{name}: right on one rank, wrong as {v.name}: look at {v.blames}")
+    if found.get(processes.name) is False and found.get(host.name):
+        said.append(f"{name}: right on one rank, wrong as {processes.name}, right through host memory: look at {processes.blames}")
     for v in OF_ONE[1:]:
         if found.get(v.name) is False:
             said.append(f"{name}: wrong, or of other bits, {v.name}: look at {v.blames}")

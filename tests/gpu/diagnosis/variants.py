@@ -33,11 +33,10 @@ OF_ONE = [
             blames="something that does not wait for what it needs: streams and events"),
     Variant("all of these", SAFE, ["--augment", "host"], same_bits=False, blames="more than one of these parts"),
 ]
+HOST_MEMORY = ("copies through host memory (pipeline/transport/staged_transport.cpp, pipeline/cuda/copy_stream.cpp), "
+               "or the pipeline's device side (pipeline/run/stream_device.cpp)")
 OF_RANKS = [
-    Variant("2 threads", options=["--local", "2", "--method", "uniform"]),
-    Variant("2 threads, host memory", options=["--local", "2", "--method", "uniform", "--transport", "mpi"],
-            blames="copies from GPU to GPU (pipeline/cuda/peer_stream.cpp)"),
-    Variant("2 processes", options=["--method", "uniform"], processes=2),
-    Variant("2 processes, host memory", options=["--method", "uniform", "--transport", "mpi"], processes=2,
-            blames="copies from GPU to GPU by CUDA IPC (pipeline/cuda/ipc.cpp, peer_stream.cpp)"),
+    Variant("2 threads", options=["--local", "2", "--method", "uniform"], blames=HOST_MEMORY),
+    Variant("2 processes, host memory", options=["--method", "uniform", "--transport", "mpi"], processes=2, blames=HOST_MEMORY),
+    Variant("2 processes", options=["--method", "uniform"], processes=2, blames="messages by NCCL (pipeline/cuda/nccl_stream.cpp)"),
 ]

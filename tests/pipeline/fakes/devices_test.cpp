@@ -13,7 +13,6 @@
 #include "tests/pipeline/fakes/fake_cuda.h"
 #include "tests/pipeline/fakes/fake_cuda_backend.h"
 #include "tests/pipeline/fakes/fake_devices.h"
-#include "tests/pipeline/fakes/fake_ipc.h"
 
 namespace antichain::test {
 namespace {
@@ -22,15 +21,13 @@ class Devices : public ::testing::Test {
  protected:
   void TearDown() override {
     EXPECT_EQ(fake_cuda::broken_rules(), std::vector<std::string>());
-    fake_cuda::ipc({});
     fake_cuda::devices({});
   }
   const std::unique_ptr<Backend> gpu_ = make_fake_cuda_backend("fake_cuda");
 };
 
 TEST_F(Devices, ARankUsesTheOneOfItsNumberAndNoOther) {
-  fake_cuda::ipc({.threads_are_processes = true});
-  fake_cuda::devices({.devices = 4, .threads_choose = true});
+  fake_cuda::devices({.devices = 4, .threads_choose = true, .threads_are_processes = true});
   for (const int local_rank : {0, 3, 5})
     std::thread([&] {
       Context context(*gpu_, 1, local_rank);
@@ -44,8 +41,7 @@ TEST_F(Devices, ARankUsesTheOneOfItsNumberAndNoOther) {
 
 TEST_F(Devices, OneInExclusiveModeIsOneProcesssAlone) {
   const TemporaryFolder folder;
-  fake_cuda::ipc({.threads_are_processes = true});
-  fake_cuda::devices({.devices = 2, .exclusive = folder.str()});
+  fake_cuda::devices({.devices = 2, .exclusive = folder.str(), .threads_are_processes = true});
   for (const bool first : {true, false})
     std::thread([&] {
       if (first) {

@@ -2,7 +2,6 @@
 #include "tests/pipeline/fakes/fake_cuda.h"
 
 #include <cuda_runtime_api.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <set>
@@ -10,7 +9,6 @@
 #include "framework/error.h"
 #include "tests/pipeline/fakes/fake_cuda_device.h"
 #include "tests/pipeline/fakes/fake_devices.h"
-#include "tests/pipeline/fakes/fake_ipc.h"
 
 namespace antichain::test::fake_cuda {
 
@@ -22,6 +20,8 @@ CUstream_st* make_stream() {
   Device::the().streams.insert(stream);
   return stream;
 }
+static std::mutex rules_mutex;  // rules are broken under the device's lock, too
+static std::vector<std::string> broken;
 static std::atomic<int> launches{0};
 int launched() { return launches; }
 static std::atomic<int> early_launches{0}, compiled_for{90};
@@ -75,6 +75,14 @@ void spoil_recordings(std::set<int> nth) {
   Device::the().recordings = 0;
   Device::the().spoilt_recordings = std::move(nth);
 }
+std::vector<std::string> broken_rules() {
+  std::lock_guard lock(rules_mutex);
+  return std::exchange(broken, {});
+}
+void break_rule(const std::string& rule) {
+  std::lock_guard lock(rules_mutex);
+  broken.push_back(rule);
+}
 int freed_in_use() {
   std::lock_guard lock(Device::the().mutex);
   return Device::the().freed_in_use;
@@ -109,15 +117,9 @@ using namespace antichain::test::fake_cuda;
 
 namespace {
 
-// Returns the event that was recorded, whoever asks. What breaks the rules of events between processes is
-// noted.
-CUevent_st& original(cudaEvent_t event) {
-  using namespace antichain::test::fake_cuda;
-  CUevent_st& it = event->opened_from ? *event->opened_from : *event;
-  if (event->process != this_process()) break_rule("an event of another process is used by its address");
-  if (it.destroyed) break_rule("an event is used that its owner has destroyed");
-  if (event->opened_from) it.used_elsewhere = true;
-  return it;
+CUevent_st& undestroyed(cudaEvent_t event) {
+  if (event->destroyed) break_rule("an event is used that its owner has destroyed");
+  return *event;
 }
 
 // cudaStreamPerThread names another stream in each thread.
@@ -140,8 +142,7 @@ cudaStream_t stream_named(cudaStream_t name) {
 struct OpenRecordings {
   std::set<cudaStream_t> streams;
   ~OpenRecordings() {
-    if (!streams.empty())
-      antichain::test::fake_cuda::break_rule("a recording is left open at its thread's end");
+    if (!streams.empty()) break_rule("a recording is left open at its thread's end");
   }
 };
 thread_local OpenRecordings open_recordings;
@@ -149,7 +150,7 @@ thread_local OpenRecordings open_recordings;
 bool has_come(cudaEvent_t event) {
   Device::the().forbid_recording();
   std::lock_guard lock(Device::the().mutex);
-  const Reached& reached = *original(event).reached;
+  const Reached& reached = *undestroyed(event).reached;
   return reached.is && Device::the().has_come_to(reached.at);
 }
 
@@ -196,12 +197,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {  // what is in it is still 
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   if (const cudaError_t refused = enter_context(); refused != cudaSuccess) return refused;
-  const bool timed = (flags & cudaEventDisableTiming) == 0, shared = (flags & cudaEventInterprocess) != 0;
-  if (timed && shared) return failed(cudaErrorInvalidValue);
-  *event = new CUevent_st{.timed = timed,
-                          .reached = nullptr,
-                          .shared = shared,
-                          .process = antichain::test::fake_cuda::this_process()};
+  *event = new CUevent_st{.timed = (flags & cudaEventDisableTiming) == 0, .reached = nullptr};
   return cudaSuccess;
 }
 cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, cudaEventDefault); }
@@ -210,34 +206,12 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {  // the same
   event->destroyed = true;
   return cudaSuccess;
 }
-cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t* handle, cudaEvent_t event) {
-  if (!event->shared) return failed(cudaErrorInvalidResourceHandle);
-  std::memset(handle, 0, sizeof *handle);
-  const pid_t pid = ::getpid();
-  std::memcpy(handle->reserved, &event, sizeof event);
-  std::memcpy(handle->reserved + sizeof event, &pid, sizeof pid);
-  return cudaSuccess;
-}
-cudaError_t cudaIpcOpenEventHandle(cudaEvent_t* event, cudaIpcEventHandle_t handle) {
-  CUevent_st* of = nullptr;
-  pid_t pid = 0;
-  std::memcpy(&of, handle.reserved, sizeof of);
-  std::memcpy(&pid, handle.reserved + sizeof of, sizeof pid);
-  if (pid != ::getpid())
-    return failed(cudaErrorInvalidResourceHandle);  // between real processes there is no way
-  const int process = antichain::test::fake_cuda::this_process();
-  if (!of || of->process == process) return failed(cudaErrorInvalidResourceHandle);
-  *event = new CUevent_st{.reached = nullptr, .process = process, .opened_from = of};
-  return cudaSuccess;
-}
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (const cudaError_t refused = enter_context(); refused != cudaSuccess) return refused;
   std::shared_ptr<Reached> reached;
   {
     std::lock_guard lock(Device::the().mutex);
-    CUevent_st& it = original(event);
-    if (it.shared && !std::exchange(it.used_elsewhere, false))
-      antichain::test::fake_cuda::break_rule("an event is recorded again before the other process used it");
+    CUevent_st& it = undestroyed(event);
     reached = it.reached = std::make_shared<Reached>();
     it.stream = stream;
   }
@@ -248,10 +222,9 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   std::shared_ptr<Reached> reached;
   {
     std::lock_guard lock(Device::the().mutex);
-    reached = original(event).reached;
+    reached = undestroyed(event).reached;
   }
-  const bool forgets = event->opened_from && stream->side && antichain::test::fake_cuda::forgets_waits();
-  if (!forgets) Device::the().push(stream, {.wait = reached});
+  Device::the().push(stream, {.wait = reached});
   return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
@@ -260,7 +233,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   {
     std::lock_guard lock(Device::the().mutex);
-    CUevent_st& it = original(event);
+    CUevent_st& it = undestroyed(event);
     if (Device::the().streams.contains(it.stream)) ++it.stream->waits;
   }
   while (!has_come(event)) std::this_thread::sleep_for(std::chrono::microseconds(20));
@@ -330,8 +303,6 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t count, cudaMemcpyKind, cudaStream_t stream) {
   if (const cudaError_t refused = enter_context(); refused != cudaSuccess) return refused;
-  antichain::test::fake_cuda::check_address(to);
-  antichain::test::fake_cuda::check_address(from);
   Device::the().push(stream_named(stream), {.kernel = [=] { std::memcpy(to, from, count); }});
   return cudaSuccess;
 }

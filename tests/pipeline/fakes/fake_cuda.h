@@ -34,12 +34,14 @@ void hold(CUstream_st*);           // the device does nothing of it until it is 
 void let_go(CUstream_st*);
 int priority(CUstream_st*);  // the less the sooner
 int waits(CUstream_st*);     // how often the host waited for the stream or an event in it, by CUDA's calls
-int freed_in_use();          // page-locked memory, while a stream of the thread had work left
+std::vector<std::string> broken_rules();  // since the last call, where the call was no error by itself
+int freed_in_use();                       // page-locked memory, while a stream of the thread had work left
 
 // Graphs: what is launched into a stream that records is not done; a recording's work is done whenever it is
 // launched. Events, waits and allocations of a thread spoil what it records.
 int graph_launches();
 void allocates();                          // says the test's own allocator
+void break_rule(const std::string&);       // says a stand-in
 void spoil_recordings(std::set<int> nth);  // those from now on, 1 being the next: they end with an error
 
 // Returns the calls of one rank since the last reset, such as "send 4096 to 1", or "send 4096 to 1, recv 8

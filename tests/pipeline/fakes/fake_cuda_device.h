@@ -48,11 +48,7 @@ struct CUevent_st {
   bool timed = false;
   std::shared_ptr<antichain::test::fake_cuda::Reached> reached;
   CUstream_st* stream = nullptr;  // of its last recording
-  // These belong to interprocess events:
-  bool shared = false, destroyed = false;
-  int process = 0;                    // whose it is
-  CUevent_st* opened_from = nullptr;  // another process's
-  bool used_elsewhere = true;         // its last recording
+  bool destroyed = false;
 };
 
 namespace antichain::test::fake_cuda {

@@ -1,13 +1,9 @@
 #include "tests/pipeline/fakes/fake_device.h"
 
 #include <fmt/format.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <bit>
 #include <chrono>
-#include <cstdio>
 #include <cstring>
 
 #include "framework/error.h"
@@ -84,64 +80,6 @@ void FakeCopies::work() {
     next.done->store(true, std::memory_order_release);
     lock.lock();
   }
-}
-
-namespace {
-
-struct FakeCard {
-  pid_t process = 0;
-  std::byte* memory = nullptr;
-  Moment* done = nullptr;  // handed over
-  std::byte unused[sizeof(PeerNote) - 24] = {};
-};
-FakeCard card_in(const PeerNote& note) { return std::bit_cast<FakeCard>(note); }
-
-// To or from another process; false where the system forbids it.
-bool transfer(decltype(::process_vm_writev)* call, pid_t process, void* here, void* there, size_t bytes) {
-  const iovec mine{here, bytes}, theirs{there, bytes};
-  return call(process, &mine, 1, &theirs, 1, 0) == ssize_t(bytes);
-}
-
-}  // namespace
-
-std::string FakePeers::introduction() { return fmt::format("{} {}", ::getpid(), fmt::ptr(&probe_)); }
-
-std::string FakePeers::reach(int peer, const std::string& introduction) {
-  if (refuses(peer)) return "it shall not";
-  int process = 0;
-  void* there = nullptr;
-  ANTICHAIN_CHECK(std::sscanf(introduction.c_str(), "%d %p", &process, &there) == 2,
-                  "a rank introduces itself");
-  int64_t here = 0;
-  if (process == ::getpid()) return "";
-  return transfer(::process_vm_readv, process, &here, there, sizeof here) && here == probe_
-             ? ""
-             : "the system keeps its memory from other processes";
-}
-
-PeerNote FakePeers::show(int, const Tensor& into) {
-  return std::bit_cast<PeerNote>(FakeCard{.process = ::getpid(), .memory = into.raw()});
-}
-
-Moment FakePeers::write(int, const Tensor& from, const PeerNote& shown, const Moment& after,
-                        PeerNote& written) {
-  ++writes_;
-  const FakeCard card = card_in(shown);
-  if (card.process == ::getpid()) {
-    const Tensor to(from.spec(), std::shared_ptr<std::byte>(std::shared_ptr<void>(), card.memory));
-    const Moment done = copies_.to_device(from, to, after);
-    written = std::bit_cast<PeerNote>(FakeCard{.done = new Moment(done)});
-    return done;
-  }
-  ANTICHAIN_CHECK(transfer(::process_vm_writev, card.process, from.raw(), card.memory, size_t(from.bytes())),
-                  "the system allows it");
-  written = std::bit_cast<PeerNote>(FakeCard{});
-  return copies_.computed();
-}
-
-Moment FakePeers::written(int, const PeerNote& note) {
-  const std::unique_ptr<Moment> done(card_in(note).done);
-  return done ? *done : copies_.computed();
 }
 
 std::vector<Moment> Rendezvous::issue(int rank, int lanes, std::span<const MessageHalf> halves) {

@@ -8,7 +8,6 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
-#include <functional>
 #include <map>
 #include <mutex>
 #include <span>
@@ -49,31 +48,6 @@ class FakeCopies : public CopyStream {
   bool stopping_ = false;
   std::atomic<int> buffers_{0};
   std::thread thread_;
-};
-
-// Copies into other ranks' memory: late where they are threads; where they are processes, by the system's
-// call that writes another one's memory, if it lets us.
-class FakePeers : public PeerStream {
- public:
-  Moment computed() override { return copies_.computed(); }
-  void compute_after(const Moment& moment) override { copies_.compute_after(moment); }
-  bool reached(const Moment& moment) override { return copies_.reached(moment); }
-  std::string introduction() override;
-  std::string reach(int peer, const std::string& introduction) override;
-  PeerNote show(int peer, const Tensor& into) override;
-  Moment write(int peer, const Tensor& from, const PeerNote& shown, const Moment& after,
-               PeerNote& written) override;
-  Moment written(int peer, const PeerNote&) override;
-  void close() override {}
-  void all_closed() override {}
-
-  std::function<bool(int peer)> refuses = [](int) { return false; };
-  int writes() const { return writes_; }
-
- private:
-  FakeCopies copies_;
-  int64_t probe_ = 4711;
-  int writes_ = 0;
 };
 
 // What the fake message streams of all ranks share.

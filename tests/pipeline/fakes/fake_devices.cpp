@@ -4,14 +4,15 @@
 #include <sys/file.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
 
+#include "framework/tensor.h"
 #include "tests/pipeline/fakes/fake_cuda.h"
-#include "tests/pipeline/fakes/fake_ipc.h"
 
 namespace antichain::test::fake_cuda {
 namespace {
@@ -65,6 +66,19 @@ std::set<int> contexts() {
   return all().contexts[process];
 }
 
+std::shared_ptr<std::byte> device_memory(int64_t bytes) {
+  auto memory = allocate_host(std::max<int64_t>(bytes, 1));
+  std::memset(memory.get(), 0, size_t(bytes));
+  return memory;
+}
+
+int this_process() {
+  static std::atomic<int> last{0};
+  thread_local const int mine = ++last;
+  std::lock_guard lock(all().mutex);
+  return all().rules.threads_are_processes ? mine : 0;
+}
+
 cudaError_t enter_context() {
   const int process = this_process(), device = current_device();
   bool unchosen = false;
@@ -108,6 +122,10 @@ cudaError_t cudaSetDevice(int device) {
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   std::memset(properties, 0, sizeof *properties);
   std::strcpy(properties->name, "Fake GPU");
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
+  *value = 0;
   return cudaSuccess;
 }
 cudaError_t cudaRuntimeGetVersion(int* version) {

@@ -5,7 +5,9 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <set>
 #include <string>
 
@@ -16,13 +18,16 @@ struct DeviceRules {
   int64_t memory_bytes = int64_t(141) << 30;  // of each
   std::string exclusive;                      // a folder of all processes: in exclusive-process mode
   bool threads_choose = false;                // a call of a thread that has chosen no device breaks a rule
+  bool threads_are_processes = false;
 };
 void devices(const DeviceRules&);  // for all threads
 
-int current_device();      // of this thread
-std::set<int> contexts();  // of this process, so far: their devices
+int current_device();                                     // of this thread
+std::set<int> contexts();                                 // of this process, so far: their devices
+std::shared_ptr<std::byte> device_memory(int64_t bytes);  // of no device in particular; it holds zeros
 
-// For the stand-ins themselves: what a call does that needs a context.
-cudaError_t enter_context();
+// For the stand-ins themselves.
+int this_process();
+cudaError_t enter_context();  // what a call does that needs a context
 
 }  // namespace antichain::test::fake_cuda

@@ -15,7 +15,7 @@
 #include "layers/cpu/backend.h"
 #include "pipeline/cuda/streams.h"
 #include "tests/pipeline/fakes/fake_cuda.h"
-#include "tests/pipeline/fakes/fake_ipc.h"
+#include "tests/pipeline/fakes/fake_devices.h"
 
 namespace antichain {
 
@@ -196,16 +196,10 @@ FakeGpu& FakeGpu::the() {
                                    return raw->around_copies ? raw->around_copies(std::move(copies))
                                                              : std::move(copies);
                                  },
-                             .step = cuda::make_step_stream,
-                             .peers = [raw](const Context& context) { return raw->make_peers(context); }});
+                             .step = cuda::make_step_stream});
     return raw;
   }();
   return *gpu;
-}
-
-std::unique_ptr<PeerStream> FakeGpu::make_peers(const Context& context) const {
-  auto peers = cuda::make_peer_stream(context, "process-" + std::to_string(fake_cuda::this_process()));
-  return around_peers ? around_peers(std::move(peers)) : std::move(peers);
 }
 
 void FakeGpu::require(Precision precision) const { cpu().require(precision); }

@@ -51,8 +51,6 @@ class FakeGpu : public Backend {
   // input" and "conv2d weight" (the halves of a backward), "update" (of one parameter), "add", else "". Where
   // it is empty, nothing takes time.
   std::function<double(const std::string& work)> takes_s;
-  std::function<std::unique_ptr<PeerStream>(std::unique_ptr<PeerStream>)> around_peers;
-  std::unique_ptr<PeerStream> make_peers(const Context&) const;
 
  private:
   mutable std::atomic<int> copies_{0};

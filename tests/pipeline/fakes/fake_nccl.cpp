@@ -6,7 +6,6 @@
 
 #include "tests/pipeline/fakes/fake_cuda.h"
 #include "tests/pipeline/fakes/fake_cuda_device.h"
-#include "tests/pipeline/fakes/fake_ipc.h"
 
 namespace {
 

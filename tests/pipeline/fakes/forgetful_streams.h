@@ -1,4 +1,4 @@
-// These streams of a device for copies, peers and messages leave out one kind of wait. What goes wrong then
+// These streams of a device for copies and messages leave out one kind of wait. What goes wrong then
 // shows that the wait is needed, and that the stand-ins of the device can tell.
 #pragma once
 
@@ -9,7 +9,6 @@
 
 #include "pipeline/device/device_streams.h"
 #include "tests/pipeline/transport/copies_between.h"
-#include "tests/pipeline/transport/peers_between.h"
 
 namespace antichain::test {
 
@@ -31,26 +30,6 @@ class ForgetfulCopies : public CopiesBetween {
   }
   Moment to_device(const Tensor& host, const Tensor& to, const Moment& after) override {
     return copies_->to_device(host, to, forgets_ == Forgets::free_buffer ? begin_ : after);
-  }
-
- private:
-  const Forgets forgets_;
-  const Moment begin_;
-};
-
-class ForgetfulPeers : public PeersBetween {
- public:
-  ForgetfulPeers(std::unique_ptr<PeerStream> peers, Forgets forgets)
-      : PeersBetween(std::move(peers)), forgets_(forgets), begin_(peers_->computed()) {}
-  void compute_after(const Moment& moment) override {
-    if (forgets_ != Forgets::arrival) peers_->compute_after(moment);
-  }
-  bool reached(const Moment& moment) override {
-    return forgets_ == Forgets::delivery || peers_->reached(moment);
-  }
-  Moment write(int peer, const Tensor& from, const PeerNote& shown, const Moment& after,
-               PeerNote& written) override {
-    return peers_->write(peer, from, shown, forgets_ == Forgets::computed ? begin_ : after, written);
   }
 
  private:

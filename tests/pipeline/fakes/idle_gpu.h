@@ -7,7 +7,7 @@
 #include "framework/backend.h"
 #include "framework/cuda/resources.h"
 #include "tests/pipeline/fakes/fake_cuda.h"
-#include "tests/pipeline/fakes/fake_ipc.h"
+#include "tests/pipeline/fakes/fake_devices.h"
 
 namespace antichain::test {
 

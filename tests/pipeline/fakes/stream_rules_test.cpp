@@ -11,12 +11,9 @@
 #include "framework/error.h"
 #include "pipeline/cuda/streams.h"
 #include "pipeline/schedule/policy.h"
-#include "pipeline/transport/ordered_transport.h"
-#include "pipeline/transport/peer_transport.h"
+#include "pipeline/transport/staged_transport.h"
 #include "tests/pipeline/fakes/fake_cuda.h"
 #include "tests/pipeline/fakes/fake_gpu.h"
-#include "tests/pipeline/fakes/fake_ipc.h"
-#include "tests/pipeline/fakes/over_peers.h"
 #include "tests/pipeline/planning/networks.h"
 #include "tests/pipeline/run/expect_same.h"
 #include "tests/pipeline/run/training_run.h"
@@ -36,11 +33,14 @@ TrainingRun train(const TrainingCase& c, int ranks) {
   return train_on_threads(c, ranks, at_random, by_policy(Policy::one_f_one_b));
 }
 
+std::unique_ptr<Transport> through_host_memory(JobTransport& job, const Context& context) {
+  return make_staged_transport(job, cuda::make_copy_stream(context));
+}
+
 class StreamsThatWait : public ::testing::Test {
  protected:
   void TearDown() override {
     EXPECT_EQ(fake_cuda::broken_rules(), std::vector<std::string>());
-    fake_cuda::ipc({});
     fake_cuda::reset(1);
   }
 
@@ -51,13 +51,12 @@ class StreamsThatWait : public ::testing::Test {
     const TrainingRun cpu = train(small, 1);
     for (const bool nccl : {true, false}) {
       if (nccl && threads) continue;
-      fake_cuda::ipc({.threads_are_processes = !threads});
       fake_cuda::reset(1);
       fake_cuda::streams(rules);
       TrainingCase c = small;
       c.device = FakeGpu::the().name();
-      c.over = nccl ? over_nccl : over_peers;
-      expect_same(train(c, 3), cpu, nccl ? "NCCL" : "copies");
+      c.over = nccl ? over_nccl : through_host_memory;
+      expect_same(train(c, 3), cpu, nccl ? "NCCL" : "host memory");
     }
   }
 };

@@ -1,6 +1,6 @@
-// Stages have replicas on devices with memory of their own, on stand-ins (fake_gpu.h, fake_ipc.h,
-// fake_nccl.cpp). The bits are those of CPU ranks with the same plan, over every transport. The sum over the
-// replicas waits for what it needs, and no more. Nothing here runs on a device.
+// Stages have replicas on devices with memory of their own, on stand-ins (fake_gpu.h, fake_nccl.cpp). The bits
+// are those of CPU ranks with the same plan, over every transport. The sum over the replicas waits for what it
+// needs, and no more. Nothing here runs on a device.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -23,13 +23,11 @@
 #include "pipeline/run/runner.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/transport/ordered_transport.h"
-#include "pipeline/transport/peer_transport.h"
 #include "pipeline/transport/staged_transport.h"
 #include "pipeline/transport/thread_transport.h"
 #include "tests/expect_error.h"
 #include "tests/pipeline/fakes/fake_cuda.h"
 #include "tests/pipeline/fakes/fake_gpu.h"
-#include "tests/pipeline/fakes/fake_ipc.h"
 #include "tests/pipeline/fakes/forgetful_streams.h"
 #include "tests/pipeline/planning/networks.h"
 #include "tests/pipeline/run/expect_same.h"
@@ -63,29 +61,21 @@ TrainingRun on_fake_gpu(TrainingCase c, const Counts& replicas, unsigned seed, c
   return on_the_cpu(c, replicas);
 }
 
-enum class Way { staged, peers, nccl };
-const char* name_of(Way way) {
-  return way == Way::staged ? "ByHostMemory" : way == Way::peers ? "BetweenDevices" : "OverNccl";
-}
+enum class Way { staged, nccl };
+const char* name_of(Way way) { return way == Way::staged ? "ByHostMemory" : "OverNccl"; }
 
 std::unique_ptr<Transport> over(Way way, JobTransport& job, const Context& context) {
   if (way == Way::staged) return make_staged_transport(job, device_streams("fake_gpu")->copies(context));
-  if (way == Way::nccl) return make_ordered_transport(job, nccl_among(context, job));
-  auto peers = FakeGpu::the().make_peers(context);
-  const PeerPairs pairs = find_pairs(job, *peers);
-  return make_peer_transport(job, std::move(peers), cuda::make_copy_stream(context), pairs);
+  return over_nccl(job, context);
 }
 
 class DeviceReplicas : public ::testing::TestWithParam<Way> {
  protected:
-  void SetUp() override { fake_cuda::ipc({.threads_are_processes = GetParam() == Way::peers}); }
   void TearDown() override {
     FakeGpu& gpu = FakeGpu::the();
     gpu.around_copies = nullptr;
-    gpu.around_peers = nullptr;
     gpu.takes_s = nullptr;
     EXPECT_EQ(fake_cuda::broken_rules(), std::vector<std::string>());
-    fake_cuda::ipc({});
     fake_cuda::reset(1);
     ::unsetenv("ANTICHAIN_FAULT");
   }
@@ -93,12 +83,12 @@ class DeviceReplicas : public ::testing::TestWithParam<Way> {
     return [](JobTransport& job, const Context& context) { return over(GetParam(), job, context); };
   }
 };
-INSTANTIATE_TEST_SUITE_P(, DeviceReplicas, ::testing::Values(Way::staged, Way::peers, Way::nccl),
+INSTANTIATE_TEST_SUITE_P(, DeviceReplicas, ::testing::Values(Way::staged, Way::nccl),
                          [](const auto& info) { return name_of(info.param); });
 
 // Through host memory a rank's host waits for messages, and is late with what it starts next.
 class DeviceReplicasTime : public DeviceReplicas {};
-INSTANTIATE_TEST_SUITE_P(, DeviceReplicasTime, ::testing::Values(Way::peers, Way::nccl),
+INSTANTIATE_TEST_SUITE_P(, DeviceReplicasTime, ::testing::Values(Way::nccl),
                          [](const auto& info) { return name_of(info.param); });
 
 struct ReplicaCase {
@@ -437,22 +427,14 @@ std::unique_ptr<Transport> forgetful(Way way, Forgets forgets, JobTransport& job
   if (way == Way::staged)
     return make_staged_transport(job,
                                  std::make_unique<ForgetfulCopies>(cuda::make_copy_stream(context), forgets));
-  if (way == Way::nccl)
-    return make_ordered_transport(job,
-                                  std::make_unique<ForgetfulMessages>(nccl_among(context, job), forgets));
-  std::unique_ptr<PeerStream> peers =
-      std::make_unique<ForgetfulPeers>(FakeGpu::the().make_peers(context), forgets);
-  const PeerPairs pairs = find_pairs(job, *peers);
-  return make_peer_transport(job, std::move(peers), cuda::make_copy_stream(context), pairs);
+  return make_ordered_transport(job, std::make_unique<ForgetfulMessages>(nccl_among(context, job), forgets));
 }
 
-// These show for each way. The order of a step hides two more: the end of the sums' own sends
-// (peer_step_test.cpp has it), and with NCCL a buffer that is free, as a group waits for all that was
-// computed anyway.
+// With NCCL the order of a step hides two: the end of the sums' own sends (nccl_host_test.cpp has it), and a
+// buffer that is free, as a group waits for all that was computed anyway.
 std::vector<Forgets> needed(Way way) {
   std::vector<Forgets> all{Forgets::computed, Forgets::arrival};
-  if (way != Way::nccl) all.push_back(Forgets::free_buffer);
-  if (way == Way::staged) all.push_back(Forgets::delivery);
+  if (way == Way::staged) all.insert(all.end(), {Forgets::free_buffer, Forgets::delivery});
   return all;
 }
 
@@ -462,8 +444,6 @@ TEST_P(DeviceReplicas, NeedTheWaitsOfTheSum) {
   const TrainingCase c{.model = "resnet20", .steps = 3};
   const TrainingRun cpu = on_the_cpu(c, {2});
   const auto is_wrong = [&](Forgets forgets, unsigned seed) {
-    fake_cuda::ipc({.threads_are_processes = GetParam() == Way::peers,
-                    .forgets_waits = forgets == Forgets::free_buffer});
     try {
       const TrainingRun run = on_fake_gpu(c, {2}, seed, [&](JobTransport& job, const Context& context) {
         return forgetful(GetParam(), forgets, job, context);

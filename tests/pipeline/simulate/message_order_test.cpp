@@ -73,10 +73,6 @@ void expect_complete(const std::vector<Exchange>& order, const Schedule& schedul
 }
 
 int by_flow(int, int, Flow flow) { return lane_of_flow(flow); }
-// A host has two ranks. They copy between them, and send messages to the others.
-int two_hosts(int from, int to, Flow flow) {
-  return from != to && from / 2 == to / 2 ? no_lane : lane_of_flow(flow);
-}
 
 std::string carry_out(const Schedule& schedule, const std::vector<std::vector<int>>& issue, Host host) {
   return LaneRendezvous(schedule, issue, host).carry_out();
@@ -87,7 +83,7 @@ void expect_safe(const Schedule& schedule, const Profile& profile, const Plan& p
   expect_complete(order, schedule);
   const auto issue = issue_order(order, int(schedule.ranks.size()));
   const double free_s = simulate(schedule, plan, profile, one_link(link)).step_s;
-  for (const LaneOf& lane_of : {LaneOf(one_lane), LaneOf(by_flow), LaneOf(two_hosts)}) {
+  for (const LaneOf& lane_of : {LaneOf(one_lane), LaneOf(by_flow)}) {
     for (const Host host : {Host::blocks, Host::runs_ahead}) {
       LaneRendezvous stand_in(schedule, issue, host, lane_of);
       ASSERT_EQ(stand_in.carry_out(), "") << print(schedule);
@@ -281,7 +277,7 @@ TEST(MessageOrder, SimulatesOneStreamPerRank) {
   EXPECT_DOUBLE_EQ(simulate_in_order(forward, on_three, three, cluster, forward_order).step_s, 10);
 }
 
-// With a lane for each direction gradients don't wait for activations, and with none between ranks that copy
+// With a lane for each direction gradients don't wait for activations, and with a link for each pair of ranks
 // nobody waits.
 TEST(MessageOrder, SimulatesLanes) {
   Profile profile = chain(3, {.forward_s = 1, .backward_input_s = 1, .output_bytes = 2});

@@ -84,6 +84,27 @@ TEST(StagedTransport, HandsOverWhenItFlushes) {
             {.watchdog_s = 5});
 }
 
+// A receive may be posted before a question to all, and a flush does not wait for it.
+TEST(StagedTransport, PostsReceivesBeforeTheOthersAreAsked) {
+  run_ranks(2,
+            [](JobTransport& job) {
+              const auto staged = make_staged_transport(job, std::make_unique<FakeCopies>());
+              const int peer = 1 - job.rank();
+              for (int round = 1; round < 4; ++round) {
+                const Tensor next = filled_tensor(4096, 0);
+                const auto later = staged->recv({3, 0}, peer, next);
+                staged->flush();  // nothing was sent, neither from here nor for `later`
+                EXPECT_EQ(job.broadcast("b", 0), "b");
+                job.barrier();
+                staged->send({3, 0}, peer, filled_tensor(4096, 10 * round));
+                staged->wait(later);
+                EXPECT_EQ(next.raw()[4095], std::byte(10 * round));
+                staged->flush();
+              }
+            },
+            {.watchdog_s = 5});
+}
+
 TEST(StagedTransport, TrainsToTheBitsOfOneRank) {
   TrainingCase c{.steps = 3, .epoch = true};
   const TrainingRun one = train_on_threads(c, 1, at_random(1), by_policy(Policy::one_f_one_b));

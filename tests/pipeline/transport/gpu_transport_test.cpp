@@ -1,6 +1,5 @@
 // On a machine with one GPU these tests use NCCL with the rank itself as its peer, and ranks (threads) that
-// share the GPU, by copies within it and through host memory. tests/gpu/program.sh and same_numbers_on_gpu.sh
-// use processes. Elsewhere every test is skipped, by name: "needs a CUDA device". The CUDA module is loaded
+// share the GPU, through host memory. tests/gpu/program.sh and same_numbers_on_gpu.sh use processes. Elsewhere every test is skipped, by name: "needs a CUDA device". The CUDA module is loaded
 // as the program loads it.
 #include <gtest/gtest.h>
 
@@ -17,7 +16,6 @@
 #include "pipeline/schedule/policy.h"
 #include "pipeline/transport/choose_transport.h"
 #include "pipeline/transport/ordered_transport.h"
-#include "pipeline/transport/peer_transport.h"
 #include "pipeline/transport/staged_transport.h"
 #include "pipeline/transport/thread_transport.h"
 #include "tests/expect_error.h"
@@ -51,13 +49,9 @@ class GpuTransport : public OnGpu {
         << a.bytes() << " bytes";
   }
 
-  // Ranks that are threads, from device to device or through host memory.
-  std::unique_ptr<Transport> by(JobTransport& job, const Context& context, bool direct) const {
-    if (!direct) return make_staged_transport(job, streams->copies(context));
-    auto peers = streams->peers(context);
-    const PeerPairs pairs = find_pairs(job, *peers);
-    EXPECT_EQ(pairs.exception(), "");
-    return make_peer_transport(job, std::move(peers), streams->copies(context), pairs);
+  // Ranks that are threads send through host memory.
+  std::unique_ptr<Transport> staged(JobTransport& job, const Context& context) const {
+    return make_staged_transport(job, streams->copies(context));
   }
 
   const DeviceMessages* messages = nullptr;  // nullptr, and why
@@ -70,7 +64,7 @@ TEST_F(GpuTransport, NcclPassesMessagesToItself) {
   run_ranks(1, [&](JobTransport& job) {
     Context context(*gpu);
     gpu->enter(context);
-    const auto nccl = make_ordered_transport(job, messages->make(context, job, {}, [] {}));
+    const auto nccl = make_ordered_transport(job, messages->make(context, job, [] {}));
     const std::vector<int64_t> sizes = {1, 4, 4096, 1 << 20, (64 << 20) + 12, 1'000'003};
     std::vector<Turn> turns;
     for (int i = 0; i < int(sizes.size()); ++i) {
@@ -99,7 +93,7 @@ TEST_F(GpuTransport, NcclTellsWhatAMessageCostsTheHost) {
   run_ranks(1, [&](JobTransport& job) {
     Context context(*gpu);
     gpu->enter(context);
-    const auto nccl = make_ordered_transport(job, messages->make(context, job, {}, [] {}));
+    const auto nccl = make_ordered_transport(job, messages->make(context, job, [] {}));
     const Tensor from = on_device(context, 1024, 1), to = on_device(context, 1024, 0);
     constexpr int count = 2000;
     std::vector<Turn> turns;
@@ -129,45 +123,44 @@ TEST_F(GpuTransport, NcclIsRefusedWhereRanksShareTheGpu) {
     expect_error([&] { run_ranks(2, body); }, {"ranks 0 and 1", "share one GPU", "use --transport mpi"});
 }
 
-TEST_F(GpuTransport, AutoCopiesWithinTheGpuWhereRanksShareIt) {
+TEST_F(GpuTransport, AutoGoesThroughHostMemoryWhereRanksShareTheGpu) {
   run_ranks(2, [&](JobTransport& job) {
     Context context(*gpu, 1, 0);
     gpu->enter(context);
     const ChosenTransport chosen = choose_transport(context, job, "auto");
     ASSERT_NE(chosen.own, nullptr);
     EXPECT_FALSE(chosen.own->ordered());
-    EXPECT_NE(chosen.sentence.find("copied from GPU to GPU"), std::string::npos) << chosen.sentence;
+    EXPECT_NE(chosen.sentence.find("through host memory"), std::string::npos) << chosen.sentence;
   });
 }
 
 // Every rank sends to every other one, in both directions at once, many times over the same sizes: a copy
 // that began too early or a buffer used again too soon would show.
-TEST_F(GpuTransport, TensorsArriveWholeByBothWays) {
-  for (const bool direct : {true, false})
-    run_ranks(3, [&](JobTransport& job) {
-      Context context(*gpu, 1, 0);
-      gpu->enter(context);
-      const auto transport = by(job, context, direct);
-      for (int round = 0; round < 30; ++round) {
-        const int64_t bytes = round % 3 == 0 ? 1000 + round : (1 << 20) + 4 * round;
-        std::vector<Tensor> received;
-        std::vector<Transport::Ticket> tickets;
-        for (int peer = 0; peer < job.size(); ++peer) {
-          received.push_back(on_device(context, bytes, 0));
-          tickets.push_back(peer == job.rank() ? 0 : transport->recv({0, 0}, peer, received.back()));
-        }
-        const Tensor mine = on_device(context, bytes, uint32_t(1000 * round + job.rank() + 1));
-        for (int peer = 0; peer < job.size(); ++peer)
-          if (peer != job.rank()) transport->send({0, 0}, peer, mine);
-        for (int peer = 0; peer < job.size(); ++peer)
-          if (peer != job.rank()) {
-            transport->wait(tickets[size_t(peer)]);
-            expect_same_bytes(context, received[size_t(peer)],
-                              on_device(context, bytes, uint32_t(1000 * round + peer + 1)));
-          }
-        transport->flush();
+TEST_F(GpuTransport, TensorsArriveWhole) {
+  run_ranks(3, [&](JobTransport& job) {
+    Context context(*gpu, 1, 0);
+    gpu->enter(context);
+    const auto transport = staged(job, context);
+    for (int round = 0; round < 30; ++round) {
+      const int64_t bytes = round % 3 == 0 ? 1000 + round : (1 << 20) + 4 * round;
+      std::vector<Tensor> received;
+      std::vector<Transport::Ticket> tickets;
+      for (int peer = 0; peer < job.size(); ++peer) {
+        received.push_back(on_device(context, bytes, 0));
+        tickets.push_back(peer == job.rank() ? 0 : transport->recv({0, 0}, peer, received.back()));
       }
-    });
+      const Tensor mine = on_device(context, bytes, uint32_t(1000 * round + job.rank() + 1));
+      for (int peer = 0; peer < job.size(); ++peer)
+        if (peer != job.rank()) transport->send({0, 0}, peer, mine);
+      for (int peer = 0; peer < job.size(); ++peer)
+        if (peer != job.rank()) {
+          transport->wait(tickets[size_t(peer)]);
+          expect_same_bytes(context, received[size_t(peer)],
+                            on_device(context, bytes, uint32_t(1000 * round + peer + 1)));
+        }
+      transport->flush();
+    }
+  });
 }
 
 TEST_F(GpuTransport, RanksThatShareTheGpuTrainToTheBitsOfOne) {
@@ -178,24 +171,22 @@ TEST_F(GpuTransport, RanksThatShareTheGpuTrainToTheBitsOfOne) {
   };
   const TrainingRun one = train_on_threads(c, 1, at_random, by_policy(Policy::one_f_one_b));
   ASSERT_NE(one.losses[0], one.losses[1]);
-  for (const bool direct : {true, false}) {
-    c.over = [&](JobTransport& job, const Context& context) { return by(job, context, direct); };
-    for (const int ranks : {2, 4})
-      for (const Policy policy : {Policy::one_f_one_b, Policy::gpipe}) {
-        const TrainingRun many = train_on_threads(c, ranks, at_random, by_policy(policy));
-        EXPECT_EQ(one.losses, many.losses) << ranks;
-        EXPECT_EQ(one.state, many.state) << ranks;
-        EXPECT_EQ(one.test_accuracy, many.test_accuracy) << ranks;
-      }
-  }
+  c.over = [&](JobTransport& job, const Context& context) { return staged(job, context); };
+  for (const int ranks : {2, 4})
+    for (const Policy policy : {Policy::one_f_one_b, Policy::gpipe}) {
+      const TrainingRun many = train_on_threads(c, ranks, at_random, by_policy(policy));
+      EXPECT_EQ(one.losses, many.losses) << ranks;
+      EXPECT_EQ(one.state, many.state) << ranks;
+      EXPECT_EQ(one.test_accuracy, many.test_accuracy) << ranks;
+    }
 }
 
-// Sums over replicas have bits of their own, but the same over both ways, in every run, and whatever the cut.
+// Sums over replicas have bits of their own, but the same in every run, and whatever the cut.
 TEST_F(GpuTransport, ReplicasThatShareTheGpuTrainToTheSameBits) {
   TrainingCase c{
       .model = "resnet20", .microbatch = 16, .microbatches = 5, .steps = 4, .epoch = true, .device = "cuda"};
-  const auto run = [&](const std::vector<int>& replicas, bool direct) {
-    c.over = [&](JobTransport& job, const Context& context) { return by(job, context, direct); };
+  const auto run = [&](const std::vector<int>& replicas) {
+    c.over = [&](JobTransport& job, const Context& context) { return staged(job, context); };
     const auto replicated = [&](const Profile& profile, int) {
       std::mt19937 random(7);
       return test::replicated(test::random_plan(random, profile, int(replicas.size())), replicas);
@@ -203,14 +194,12 @@ TEST_F(GpuTransport, ReplicasThatShareTheGpuTrainToTheSameBits) {
     const int ranks = std::accumulate(replicas.begin(), replicas.end(), 0);
     return train_on_threads(c, ranks, replicated, by_policy(Policy::one_f_one_b));
   };
-  const TrainingRun whole = run({2}, false);
+  const TrainingRun whole = run({2});
   ASSERT_NE(whole.losses[0], whole.losses[1]);
-  for (const bool direct : {false, true}) {
-    expect_same(run({2}, direct), whole, "again");
-    expect_same(run({2, 2}, direct), whole, "two stages");
-  }
-  const TrainingRun uneven = run({3, 1}, false);
-  for (int i = 0; i < 3; ++i) expect_same(run({3, 1}, true), uneven, "three replicas");
+  expect_same(run({2}), whole, "again");
+  expect_same(run({2, 2}), whole, "two stages");
+  const TrainingRun uneven = run({3, 1});
+  for (int i = 0; i < 3; ++i) expect_same(run({3, 1}), uneven, "three replicas");
 }
 
 }  // namespace

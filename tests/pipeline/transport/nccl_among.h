@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <vector>
 
 #include "pipeline/cuda/streams.h"
 #include "pipeline/transport/job_transport.h"
@@ -12,10 +11,7 @@
 namespace antichain::test {
 
 inline std::unique_ptr<MessageStream> nccl_among(const Context& context, Job& job) {
-  std::vector<int> others;
-  for (int rank = 0; rank < job.size(); ++rank)
-    if (rank != job.rank()) others.push_back(rank);
-  return cuda::make_nccl_stream(context, job, others, [&job] { job.check_job(); });
+  return cuda::make_nccl_stream(context, job, [&job] { job.check_job(); });
 }
 
 // Such messages carry the job's tensors, in the order that the plan says.

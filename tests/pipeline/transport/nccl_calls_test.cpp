@@ -14,13 +14,11 @@
 #include "pipeline/cuda/streams.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/transport/ordered_transport.h"
-#include "pipeline/transport/peer_transport.h"
 #include "pipeline/transport/solo_transport.h"
 #include "pipeline/transport/staged_transport.h"
 #include "pipeline/transport/thread_transport.h"
 #include "tests/expect_error.h"
 #include "tests/pipeline/fakes/fake_cuda.h"
-#include "tests/pipeline/fakes/fake_ipc.h"
 #include "tests/pipeline/fakes/idle_gpu.h"
 #include "tests/pipeline/planning/networks.h"
 #include "tests/pipeline/run/looking_rank.h"
@@ -44,12 +42,6 @@ std::unique_ptr<Transport> over_connected_nccl(JobTransport& job, const Context&
 }
 std::unique_ptr<Transport> over_copies(JobTransport& job, const Context& context) {
   return make_staged_transport(job, cuda::make_copy_stream(context));
-}
-
-std::unique_ptr<Transport> over_peers(JobTransport& job, const Context& context) {
-  auto peers = cuda::make_peer_stream(context, "process-" + std::to_string(fake::this_process()));
-  const PeerPairs pairs = find_pairs(job, *peers);
-  return make_peer_transport(job, std::move(peers), cuda::make_copy_stream(context), pairs);
 }
 
 // A RandomRun is a random schedule, of stages with one rank or with replicas.
@@ -101,15 +93,6 @@ void expect_no_wrong_bytes(const MakeTransport& make) {
 TEST(NcclCalls, NothingIsReadEarlyOrWrittenInUse) { expect_no_wrong_bytes(over_connected_nccl); }
 
 TEST(StagedCopies, NothingIsReadEarlyOrWrittenInUse) { expect_no_wrong_bytes(over_copies); }
-
-TEST(PeerCopies, NothingIsReadEarlyOrWrittenInUse) {
-  for (const bool processes : {true, false}) {
-    fake::ipc({.threads_are_processes = processes});
-    expect_no_wrong_bytes(over_peers);
-    EXPECT_EQ(fake::broken_rules(), std::vector<std::string>());
-    EXPECT_EQ(fake::opened(), 0);
-  }
-}
 
 // "send 4096 to 1, recv 8 from 1"
 std::vector<std::string> halves_of(const std::string& call) {

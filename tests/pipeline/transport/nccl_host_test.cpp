@@ -12,6 +12,7 @@
 #include "pipeline/transport/solo_transport.h"
 #include "pipeline/transport/thread_transport.h"
 #include "tests/expect_error.h"
+#include "tests/pipeline/fakes/forgetful_streams.h"
 #include "tests/pipeline/fakes/idle_gpu.h"
 #include "tests/pipeline/transport/nccl_among.h"
 
@@ -135,6 +136,47 @@ TEST_F(NcclHost, ComputingWaitsForAMessageThatIsStillLaunched) {
     ASSERT_TRUE(comes([&] { return seen >= 0; }));
     ASSERT_EQ(seen, round);
   }
+}
+
+// After a flush what was sent is the sender's again. A step's own dependencies hide this wait. The receiver's
+// device is held before it can take the message.
+TEST_F(NcclHost, WhatWasSentIsTheSendersAgainAfterAFlush) {
+  const auto arrived = [&](Forgets forgets) {
+    std::atomic<bool> overwritten{false};
+    std::byte seen{};
+    run_ranks(2, [&](JobTransport& job) {
+      const Context context(gpu, 1, job.rank());
+      CUstream_st* const computing = cuda::stream_of(context);
+      const auto nccl =
+          make_ordered_transport(job, std::make_unique<ForgetfulMessages>(nccl_among(context, job), forgets));
+      const std::vector<Turn> turns = {{.sends = job.rank() == 0, .key = {0, 0}, .peer = 1 - job.rank()}};
+      nccl->begin_step(turns);
+      const Tensor tensor = words(100, job.rank() == 0 ? 2 : 1);
+      if (job.rank() == 0) {
+        job.barrier();
+        nccl->send({0, 0}, 1, tensor);
+        nccl->flush();
+        std::fill_n(tensor.raw(), 100, std::byte(3));
+        overwritten = true;
+      } else {
+        fake::hold(computing);
+        const auto ticket = nccl->recv({0, 0}, 0, tensor);
+        job.barrier();
+        // Only who forgets gets so far; the other one is left some time for it.
+        const auto patience = std::chrono::milliseconds(forgets == Forgets::nothing ? 100 : 60'000);
+        const auto end = std::chrono::steady_clock::now() + patience;
+        while (!overwritten && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+        fake::let_go(computing);
+        nccl->wait(ticket);
+        fake::drain();
+        seen = tensor.raw()[99];
+      }
+      job.barrier();
+    });
+    return seen;
+  };
+  EXPECT_EQ(arrived(Forgets::nothing), std::byte(2));
+  EXPECT_EQ(arrived(Forgets::delivery), std::byte(3));
 }
 
 // An aborted kernel returns, and the event behind it comes.

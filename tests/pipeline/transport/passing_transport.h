@@ -17,10 +17,7 @@ class PassingTransport : public TransportOver {
   void progress() override { below_.progress(); }
   void serve() override { below_.serve(); }
   void flush() override { below_.flush(); }
-  bool ordered() const override { return below_.ordered(); }
-  std::optional<int> lane_between(int from, int to, int lane) const override {
-    return below_.lane_between(from, to, lane);
-  }
+  int lanes() const override { return below_.lanes(); }
   void begin_step(std::span<const Turn> turns) override { below_.begin_step(turns); }
   void give_up() override { below_.give_up(); }
 };
