@@ -18,6 +18,7 @@
 #include "app/cli/help.h"
 #include "app/cli/sentences.h"
 #include "app/cli/standard_streams.h"
+#include "app/job/job_log.h"
 #include "framework/error.h"
 #include "framework/say.h"
 #include "framework/version.h"
@@ -34,6 +35,14 @@ std::string name_of_program(const char* started_as) {
   return name.empty() ? "antichain" : name;
 }
 
+// The experiments of the publication are in the Python package (app/python/antichain/experiments).
+void refuse_experiment(const std::vector<std::string>& words) {
+  if (words.empty() || words[0] != "experiment") return;
+  const std::string rest = shell_words({words.begin() + 1, words.end()});
+  throw Error("experiments are in the Python package",
+              "start python3 -m antichain.experiments" + (rest.empty() ? "" : " " + rest), ExitCode::usage);
+}
+
 void run_command(const std::string& name, const std::vector<std::string>& words) {
   register_cpu_backend();
   CLI::App app("Profile, plan, and train a neural network as a pipeline.", name);
@@ -47,9 +56,10 @@ void run_command(const std::string& name, const std::vector<std::string>& words)
   app.set_version_flag("--version", version());
   app.require_subcommand(1);
   for (const auto add :
-       {add_info, add_profile, add_plan, add_simulate, add_rehearse, add_experiment, add_train, add_doctor,
-        add_export, add_evaluate, add_gradients, add_check, add_data, add_compare, add_citations})
+       {add_info, add_profile, add_plan, add_simulate, add_rehearse, add_train, add_doctor, add_export,
+        add_evaluate, add_gradients, add_check, add_data, add_compare, add_citations})
     add(app);
+  refuse_experiment(words);
   parse_and_run(app, words);
 }
 

@@ -5,7 +5,7 @@
 #   scripts/gpu_profiles.sh build/antichain docs/profiles
 #     docs/profiles/nvidia-h200/float32-32/resnet18.json …     precision and samples of a micro-batch; tf32
 #                                                              is float32 on the device cuda:tf32
-#   antichain experiment speedup --profiles docs/profiles/nvidia-h200/float32-32 …
+#   python3 -m antichain.experiments speedup --profiles docs/profiles/nvidia-h200/float32-32 …
 #
 # MODELS, PRECISIONS, MICROBATCHES (samples) and DEVICE choose others than all ten models, "float32 tf32
 # bf16", "32 128" and cuda. The exit code is 77 where there is no device.

@@ -11,7 +11,8 @@
 told=""
 trap 'told=1' USR1
 set -uo pipefail
-ANTICHAIN=antichain LAUNCHER=srun SRUN_MPI=pmix LAUNCH_OPTIONS=() CPUS_PER_TASK=1 GPUS_PER_TASK=0 GPU_BIND=none
+ANTICHAIN=antichain PYTHON=python3 LAUNCHER=srun SRUN_MPI=pmix LAUNCH_OPTIONS=()
+CPUS_PER_TASK=1 GPUS_PER_TASK=0 GPU_BIND=none
 # shellcheck source=example.env
 . "$ANTICHAIN_CLUSTER"
 export OMP_NUM_THREADS="$CPUS_PER_TASK"
@@ -101,4 +102,10 @@ run_ranks() {
   local ranks=("${launcher[@]}" -n "${SLURM_NTASKS:-${SLURM_JOB_NUM_NODES:-1}}" "${deaf[@]}")
   [ -z "${ANTICHAIN_DRY_RUN:-}" ] || ranks=()
   run "${ranks[@]}" "$ANTICHAIN" "$@"
+}
+
+# run_experiments WORDS…: by the Python package of this repository, or of the installation that has this file.
+run_experiments() {
+  local packages=$ANTICHAIN_SLURM/../app/python:$ANTICHAIN_SLURM/../../../lib/python3/dist-packages
+  run env PYTHONPATH="$packages${PYTHONPATH:+:$PYTHONPATH}" "$PYTHON" -m antichain.experiments "$@"
 }

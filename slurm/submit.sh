@@ -121,11 +121,10 @@ done
 [[ $models =~ ^[A-Za-z0-9_][A-Za-z0-9_.-]*(,[A-Za-z0-9_][A-Za-z0-9_.-]*)*$ ]] || usage "--models takes names with a comma between them, not '$models'"
 export ANTICHAIN_MODELS=$models
 IFS=, read -ra list <<<"$models"
-for SLURM_ARRAY_TASK_ID in "${!list[@]}"; do export SLURM_ARRAY_TASK_ID && check sweep "${words[@]}"; done
-unset SLURM_ARRAY_TASK_ID
+check sweep "${words[@]}"
 more=(--array="0-$((${#list[@]} - 1))")
 array=$(submit sweep "${words[@]}")
 more=(--dependency="afterany:$array" --ntasks=1)
 export RESULTS=${RESULTS:-$PWD/antichain-sweep-$array}
-report=$(submit report "${words[@]}")
+report=$(submit report)
 echo "$array $report"

@@ -12,7 +12,6 @@ void add_simulate(CLI::App&);
 void add_train(CLI::App&);
 void add_doctor(CLI::App&);
 void add_rehearse(CLI::App&);
-void add_experiment(CLI::App&);
 void add_export(CLI::App&);
 void add_evaluate(CLI::App&);
 void add_gradients(CLI::App&);

@@ -11,6 +11,7 @@
 #include "app/cli/number_text.h"
 #include "app/cli/output_file.h"
 #include "app/cli/table.h"
+#include "app/job/job_log.h"
 #include "app/obtain/lowered_network.h"
 #include "app/options/options.h"
 #include "app/train/follow_recipe.h"
@@ -110,8 +111,9 @@ nlohmann::ordered_json list_schedules() {
 }
 
 void list_all(const InfoOptions& options) {
-  fmt::print("antichain {}\n\n", version());
+  fmt::print("{}\n\n", program_line(backend("cpu").description()));
   nlohmann::ordered_json all = {{"version", version()}};
+  all.update(provenance());
   all["models"] = list_models(options);
   all["devices"] = list_devices();
   all["schedules"] = list_schedules();

@@ -12,6 +12,7 @@
 #include "app/obtain/profile.h"
 #include "app/obtain/schedule.h"
 #include "app/options/options.h"
+#include "app/report/plan_figures.h"
 #include "app/report/plan_report.h"
 #include "app/report/report.h"
 #include "app/report/schedule_comparison.h"
@@ -19,6 +20,7 @@
 #include "framework/error.h"
 #include "framework/json.h"
 #include "pipeline/host/launch.h"
+#include "pipeline/host/seconds.h"
 #include "pipeline/simulate/trace_events.h"
 
 namespace antichain {
@@ -29,13 +31,12 @@ struct SimulateOptions {
   ScheduleOptions schedule;
   int microbatches = default_microbatches, width = 0;  // 0: the terminal's
   bool compare = false;
-  std::string json_file, trace_file, schedule_file, html_file;
+  std::string json_file, trace_file, plan_file, schedule_file, html_file;
 };
 
 void write_results(const SimulateOptions& options, const Profile& profile, const Plan& plan,
                    const Schedule& schedule, const Timeline& timeline) {
-  if (!options.json_file.empty())
-    write_output(options.json_file, simulation_json(timeline, plan, profile, schedule));
+  if (!options.plan_file.empty()) write_output(options.plan_file, to_json(plan, profile));
   if (!options.schedule_file.empty())
     write_output(options.schedule_file, schedule_text(schedule, options.schedule_file));
   if (!options.trace_file.empty())
@@ -49,7 +50,7 @@ bool says_how_many_stages(const PlanningOptions& o) {
 }
 
 void check_comparison(const SimulateOptions& o) {
-  if (!o.json_file.empty() || !o.trace_file.empty() || !o.schedule_file.empty())
+  if (!o.json_file.empty() || !o.trace_file.empty() || !o.plan_file.empty() || !o.schedule_file.empty())
     throw Error("--compare-schedules prints a table, and has no one schedule to write to a file",
                 "write the files without it, one --schedule at a time", ExitCode::usage);
 }
@@ -79,11 +80,14 @@ void run(const SimulateOptions& options) {
   if (!says_how_many_stages(planning))
     throw Error("simulate needs a plan", "give --plan FILE, --stages N or --cluster FILE", ExitCode::usage);
   if (options.compare) check_comparison(options);
-  check_writable({options.json_file, options.trace_file, options.schedule_file, options.html_file});
+  check_writable(
+      {options.json_file, options.trace_file, options.plan_file, options.schedule_file, options.html_file});
   if (rank_hint() > 0) return;  // under mpirun rank 0 simulates
   // 1. Get the network's costs and the plan.
   const GivenFiles given = read_given_files(planning, options.schedule.schedule);
+  const auto start = std::chrono::steady_clock::now();
   const Profile profile = read_profile(given, planning);
+  const double reading_s = seconds_since(start);
   if (options.compare) return compare(options, given, profile);
   const PlanTask task =
       plan_task(planning, given, profile, options.schedule.schedule, options.microbatches, 1);
@@ -97,6 +101,9 @@ void run(const SimulateOptions& options) {
              draw(timeline, plan.ranks(), grid_width(options.width)),
              describe(timeline, plan, profile, schedule, task));
   // 4. Write the files.
+  if (!options.json_file.empty())
+    write_output(options.json_file, simulation_json(timeline, plan, profile, schedule,
+                                                    figures(plan, profile, task.options), reading_s));
   write_results(options, profile, plan, schedule, timeline);
   write_page(options, profile, task.link, {}, {shown(task, plan, schedule, timeline, profile)});
 }
@@ -128,6 +135,7 @@ void add_simulate(CLI::App& app) {
                     "write the predicted step for ui.perfetto.dev or chrome://tracing");
   add_output_option(command, "--html", options->html_file,
                     "write the timeline, or all that are compared, as a page for a browser");
+  add_output_option(command, "--write-plan", options->plan_file, "write the plan, for --plan");
   add_output_option(command, "--write-schedule", options->schedule_file,
                     "write the schedule, for --schedule: as text, or as FILE.csv in the compute-only form of "
                     "PyTorch's torch.distributed.pipelining");

@@ -7,7 +7,6 @@
 #include <memory>
 
 #include "app/cli/checks.h"
-#include "app/cli/child_process.h"
 #include "app/cli/number_text.h"
 #include "app/data/data_commands.h"
 #include "app/data/tensor_stream.h"
@@ -20,6 +19,7 @@
 #include "framework/say.h"
 #include "framework/units.h"
 #include "pipeline/host/launch.h"
+#include "pipeline/host/stop_signals.h"
 
 namespace antichain {
 namespace {
@@ -61,7 +61,7 @@ void write_labels(const std::shared_ptr<const DataSet>& data, const BatchesOptio
     } else {
       file.append_labels({batch.raw(), size_t(batch.bytes())});
     }
-    StopSignals::end_if_requested();
+    StopRequests::end_if_heard();
   }
 }
 
@@ -81,7 +81,8 @@ void check_room(const Shape& chw, int64_t label_bytes, const BatchesOptions& o) 
 
 void write_batches(const std::shared_ptr<const DataSet>& data, const BatchesOptions& o, WeightFormat format) {
   const Shape chw = data->image_shape();
-  const StopSignals stop;  // so that no partial file remains
+  const StopRequests stop;  // so that no partial file remains
+  StopRequests::work_begins();
   check_room(chw, mixes(o.augmentation) ? 4 * data->classes() : 8, o);
   TensorStream file(o.out_file, format, {o.steps * o.batch, chw[0], chw[1], chw[2]}, soft_classes(*data, o));
   write_labels(data, o, file);
@@ -94,7 +95,7 @@ void write_batches(const std::shared_ptr<const DataSet>& data, const BatchesOpti
   for (int64_t step = o.first_step; step < o.first_step + o.steps; ++step) {
     loader.fill_images(position_of(step, loader.sampler()), 0, batch);
     file.append({batch.data<float>(), size_t(batch.elements())});
-    StopSignals::end_if_requested();
+    StopRequests::end_if_heard();
   }
   file.finish();
 }

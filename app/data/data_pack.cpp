@@ -9,7 +9,6 @@
 #include <optional>
 
 #include "app/cli/checks.h"
-#include "app/cli/child_process.h"
 #include "app/cli/number_text.h"
 #include "app/cli/overwriting.h"
 #include "app/cli/progress_bar.h"
@@ -22,6 +21,7 @@
 #include "framework/error.h"
 #include "framework/paths.h"
 #include "pipeline/host/launch.h"
+#include "pipeline/host/stop_signals.h"
 
 namespace antichain {
 namespace {
@@ -81,7 +81,7 @@ DataSplits open_images(const PackCommandOptions& o, ProgressBar& bar) {
                  .test_fraction = o.with_fraction ? std::optional(o.test_fraction) : std::nullopt,
                  .skip_damaged = o.skip_damaged,
                  .progress = [&](int64_t done, int64_t total) {
-                   StopSignals::end_if_requested();
+                   StopRequests::end_if_heard();
                    bar.show(done, total, "checking");
                  }});
   if (exists(o.out_file))  // the folder may have links to images elsewhere
@@ -116,7 +116,8 @@ void run(const PackCommandOptions& o) {
   parse_size(o.size);
   check_writable({o.out_file});
   if (rank_hint() > 0) return;  // under mpirun rank 0 writes
-  const StopSignals stop;       // so that no partial file remains
+  const StopRequests stop;      // so that no partial file remains
+  StopRequests::work_begins();
   ProgressBar bar(stdout);
   const DataSplits whole = open(o, bar), splits = o.grey ? in_grey(whole) : whole;
   const Shape chw = splits.train->image_shape();
@@ -125,7 +126,7 @@ void run(const PackCommandOptions& o) {
                       .compressed = o.compress,
                       .normalisation = {},
                       .progress = [&](int64_t done, int64_t total) {
-                        StopSignals::end_if_requested();
+                        StopRequests::end_if_heard();
                         bar.show(done, total, "packing");
                       }};
   if (!o.cifar.empty() && !o.grey) options.normalisation = splits.train->normalisation();

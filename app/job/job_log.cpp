@@ -5,11 +5,11 @@
 
 #include <cstdlib>
 #include <ctime>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "app/cli/number_text.h"
 #include "app/cli/table.h"
-#include "app/job/experiment_record.h"
 #include "framework/backend.h"
 #include "framework/version.h"
 #include "pipeline/host/launch.h"
@@ -33,6 +33,21 @@ std::string slurm_job() {
                      1 + std::atoi(restarts.c_str()));
 }
 
+std::vector<std::string> own_command() {
+  std::ifstream in("/proc/self/cmdline");
+  std::vector<std::string> words;
+  for (std::string word; std::getline(in, word, '\0');) words.push_back(word);
+  return words;
+}
+
+// Quotes a word for a shell.
+std::string quoted(const std::string& word) {
+  if (!word.empty() && word.find_first_of(" \t\n\"'\\$&|;<>()*?[]{}#~`!") == std::string::npos) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
+  return text + "'";
+}
+
 std::string now_in_utc() {
   const std::time_t now = std::time(nullptr);
   std::tm parts{};
@@ -42,6 +57,22 @@ std::string now_in_utc() {
 }
 
 }  // namespace
+
+std::string shell_words(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + quoted(word);
+  return text;
+}
+
+Json provenance() {
+  return {{"program", fmt::format("antichain {}", version())},
+          {"revision", revision()},
+          {"libraries", {backend("cpu").description(), mpi_library()}}};
+}
+
+std::string program_line(const std::string& device) {
+  return fmt::format("antichain {} (revision {}), {}, {}", version(), revision(), device, mpi_library());
+}
 
 std::string log_line(const std::string& head, const std::string& text) { return hanging(head, 10, text); }
 
@@ -73,8 +104,7 @@ std::string describe(const JobStart& facts) {
   std::vector<std::string> cores;
   for (size_t r = 0; r < facts.cores.size(); ++r)
     if (r == 0 || facts.cores[r] != facts.cores[r - 1]) cores.push_back(std::to_string(facts.cores[r]));
-  std::string text = log_line("Program", fmt::format("antichain {} (revision {}), {}, {}", version(),
-                                                     revision(), facts.device, mpi_library()));
+  std::string text = log_line("Program", program_line(facts.device));
   text += log_line("Command", shell_words(facts.command));
   text += log_line("Hosts", fmt::format("{}; {} a rank on {} core{}", hosts_in_short(facts.hosts),
                                         counted(facts.threads, "thread"), fmt::join(cores, ", "),
@@ -88,7 +118,6 @@ std::string describe(const JobStart& facts) {
 Json to_json(const JobStart& facts) {
   Json json = {{"started", facts.started}, {"command", facts.command}};
   json.update(provenance());
-  json.erase("host"), json.erase("cores");  // they describe rank 0 only
   json["device"] = facts.device;
   json["threads"] = facts.threads;
   for (size_t r = 0; r < facts.hosts.size(); ++r)

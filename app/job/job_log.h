@@ -20,6 +20,12 @@ struct JobStart {
   std::string device, started;       // "2026-11-21 14:22:16 UTC"
 };
 
+// Returns program, revision and libraries, as data or in one line.
+nlohmann::ordered_json provenance();
+std::string program_line(const std::string& device);
+// Returns the words as they would be typed in a shell.
+std::string shell_words(const std::vector<std::string>&);
+
 // Returns a line that begins with `head`: "Command   antichain train …".
 std::string log_line(const std::string& head, const std::string& text);
 

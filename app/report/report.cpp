@@ -6,7 +6,6 @@
 
 #include "app/cli/number_text.h"
 #include "app/cli/table.h"
-#include "app/report/plan_figures.h"
 #include "app/report/plan_report.h"
 
 namespace antichain {
@@ -43,7 +42,7 @@ std::string describe(const Timeline& timeline, const Plan& plan, const Profile& 
 }
 
 std::string simulation_json(const Timeline& timeline, const Plan& plan, const Profile& profile,
-                            const Schedule& schedule) {
+                            const Schedule& schedule, const PlanFigures& figures, double reading_s) {
   std::vector<double> first_begin_s, last_end_s;
   for (const Span& span : timeline.spans()) {
     first_begin_s.push_back(span.first_begin_s);
@@ -64,6 +63,12 @@ std::string simulation_json(const Timeline& timeline, const Plan& plan, const Pr
       {"busy_s", timeline.busy_s},
       {"in_flight", peak_in_flight(schedule)},
       {"peak_memory_bytes", peak_memory_bytes(schedule, plan, profile)},
+      {"stages", stages_in_short(plan)},
+      {"slowest_s", figures.slowest_s()},
+      {"imbalance", figures.imbalance()},
+      {"boundary_bytes", figures.boundary_bytes()},
+      {"reading_s", reading_s},
+      {"planning_s", plan.planning_s},
   };
   return json.dump(2) + "\n";
 }

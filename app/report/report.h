@@ -4,6 +4,7 @@
 #include <string>
 
 #include "app/obtain/plan_task.h"
+#include "app/report/plan_figures.h"
 #include "pipeline/simulate/simulate.h"
 
 namespace antichain {
@@ -14,7 +15,8 @@ int grid_width(int asked);
 // Returns step time, bubble share, speedup over one device, and peak memory per stage.
 std::string describe(const Timeline&, const Plan&, const Profile&, const Schedule&, const PlanTask&);
 
-// Returns the same as data, for --json.
-std::string simulation_json(const Timeline&, const Plan&, const Profile&, const Schedule&);
+// Returns the same as data, for --json, with the plan's figures and the time that reading the profile took.
+std::string simulation_json(const Timeline&, const Plan&, const Profile&, const Schedule&, const PlanFigures&,
+                            double reading_s);
 
 }  // namespace antichain

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "framework/error.h"
 #include "pipeline/host/launch.h"
 
 namespace antichain {
@@ -75,8 +76,14 @@ StopRequests::~StopRequests() {
   first = 0;
 }
 
-void StopRequests::training_begins() { training = true; }
+void StopRequests::work_begins() { training = true; }
 int StopRequests::heard() { return first; }
+
+void StopRequests::end_if_heard() {
+  if (const int number = first; number != 0)
+    throw Error(fmt::format("stopped by {}, and nothing was written", signal_name(number)), "start it again",
+                ExitCode(128 + number));
+}
 
 std::string signal_name(int signal) {
   switch (signal) {

@@ -21,8 +21,11 @@ class StopRequests {
   ~StopRequests();
   StopRequests(const StopRequests&) = delete;
 
-  static void training_begins();  // from now on there is something to lose
-  static int heard();             // the first signal's number, or 0; any rank of the process may ask
+  static void work_begins();  // from now on there is something to lose
+  static int heard();         // the first signal's number, or 0; any rank of the process may ask
+  // Ends work that has nothing to save: throws an Error naming the signal, with code 128 + its number. It
+  // does nothing where there was no signal.
+  static void end_if_heard();
 
  private:
   const Life life_;

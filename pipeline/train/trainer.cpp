@@ -78,7 +78,7 @@ class Trainer {
 
   TrainResult run() {
     TrainResult result{.memory_bytes = training_.bytes()};
-    StopRequests::training_begins();
+    StopRequests::work_begins();
     time_.enter(Spent::other);
     if (position_.step > 0 && ends_period()) end_period();  // it was saved before its evaluation
     while (position_.step < total_ && !ends_early()) {

@@ -48,6 +48,10 @@ run "train" "$program" train --local 2 --model resnet20 --dataset synthetic --ba
 for file in include/antichain/app/run.h share/antichain/examples share/doc/antichain/README.md; do
   [ -e "$root/usr/$file" ] || failed "$file is absent"
 done
+if command -v python3 >/dev/null; then
+  run "experiments" env PYTHONPATH="$root/usr/lib/python3/dist-packages" python3 -m antichain.experiments table1 \
+    --program "$program" --models resnet18 --devices 2 --profiles "$root/usr/share/doc/antichain/docs/profiles/cpu"
+fi
 if find "$root" -name 'libantichain_cuda*' -o -name 'libantichain_nccl*' | grep .; then failed "it has a module for GPUs"; fi
 
 # 3. It is removed.

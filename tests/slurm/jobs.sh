@@ -128,7 +128,7 @@ case $case in
     [ "$(find "antichain-sweep-$job/cells" -name '*.json' | wc -l)" = 8 ] || fail "not 8 cells"
     says resnet20 "antichain-sweep-$job/report.md"
     says squeezenet1_0 "antichain-sweep-$job/report.md"
-    says "== .*experiment speedup" "antichain-report-$report.log"
+    says "== .*antichain.experiments report" "antichain-report-$report.log"
     ! grep -q "^\[" "antichain-report-$report.log" || fail "the report computed cells again"
     ;;
   requeue_*) # the signal, 85, the queue, and on to the same end
@@ -208,6 +208,8 @@ sweep -n 2 -- --models|--models has no value
 sweep -n 2 -- --models=|not ''
 sweep -n 2 -- --models=../../x|not '../../x'
 sweep -n 2 -- --models resnet20 --rnaks 1,2|did you mean --ranks?
+sweep -n 2 -- --models resnet20,resnet21|did you mean 'resnet20'
+sweep -n 2 -- --models resnet20 --mode measure --precision fp8|there is no precision 'fp8'
 ../train -n 2|there is no job ../train
 CASES
     for never in "-N 5 -n 5" "--time=04:00:00 -n 1"; do

@@ -7,12 +7,12 @@
   run("train", graph=…, local=2)         runs a command of the program, and returns what it printed
 
 docs/python.md describes them. PyTorch is needed by the functions that take a module, and by nothing else;
-numpy by all. `plan` and `simulate` run the program `antichain` (program.py). The package lies in app/, beside
-the program's commands, because it is a second way to use the program, and may know of every other folder.
+numpy by all but `run`. `plan` and `simulate` run the program `antichain` (program.py). The studies of the
+publication are in antichain.experiments. The package lies in app/, beside the program's commands, because it
+is a second way to use the program, and may know of every other folder.
 """
 
 from antichain.error import AntichainError
-from antichain.objects import Plan, Profile, Simulation, plan, simulate
 from antichain.program import run
 
 __all__ = [
@@ -26,6 +26,15 @@ __all__ = [
     "run",
     "simulate",
 ]
+
+
+def __getattr__(name):
+    """Loads what needs numpy when it is used."""
+    if name not in ("Plan", "Profile", "Simulation", "plan", "simulate"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from antichain import objects
+
+    return getattr(objects, name)
 
 
 def from_torch(

@@ -19,8 +19,12 @@ WARNING = "antichain: warning: "
 WITH_RESULTS = ("train", "evaluate", "check", "doctor")  # whose JSON is what a user asked for
 
 _here = pathlib.Path(__file__).resolve()
-# Within a wheel, and of a build in this repository.
-_beside = [_here.parent / "bin/antichain", _here.parents[3] / "build/antichain"]
+# Within a wheel, of a build in this repository, and of an installation.
+_beside = [
+    _here.parent / "bin/antichain",
+    _here.parents[3] / "build/antichain",
+    _here.parents[4] / "bin/antichain",
+]
 
 
 def _own():
@@ -128,7 +132,7 @@ def _lines(process):
         yield from iter(lines.get, None)
 
 
-def _sentence(said):
+def sentence(said):
     """Returns the sentence that a command ended with: the last one on standard error that is no warning."""
     begins = [i for i, line in enumerate(said) if line.startswith(NAME) and not line.startswith(WARNING)]
     return "".join(said[begins[-1] :] if begins else said).strip().removeprefix(NAME)
@@ -175,7 +179,7 @@ def run(command, *arguments, listener=print_line, **options):
                 raise
         if process.returncode:
             problem = AntichainError(
-                _sentence(said) or f"antichain {' '.join(command)} ended with code {process.returncode}"
+                sentence(said) or f"antichain {' '.join(command)} ended with code {process.returncode}"
             )
             problem.code = process.returncode
             raise problem

@@ -137,8 +137,7 @@ TEST_F(Refusals, ADryRunChecksTheOptionsAlone) {
   for (const char* right : {"train --data-dir nowhere --init no.h5 --plan no.json --results no/x",
                             "train --device auto --local 2", "profile --json no/p.json --device cuda --tune",
                             "evaluate --weights no.h5 --model resnet20 --data-dir nowhere", "doctor",
-                            "plan --profile no.json --stages 2", "rehearse --profile no.json --stages 2",
-                            "experiment speedup --profiles nowhere --mode simulate --out no/x"}) {
+                            "plan --profile no.json --stages 2", "rehearse --profile no.json --stages 2"}) {
     const ProgramRun result = run(right + std::string(" --dry-run"));
     EXPECT_EQ(result.code, 0) << right << result.err;
     EXPECT_EQ(result.out, "antichain " + std::string(right).substr(0, std::string(right).find(" --")) +
@@ -148,8 +147,13 @@ TEST_F(Refusals, ADryRunChecksTheOptionsAlone) {
   expect_refused("train --dry-run --batch 10 --microbatches 4", 2, "4 micro-batches of equal size");
   expect_refused("train --dry-run --local 2 --stages 3", 2, "--stages 3 is for 3 ranks, but the job has 2");
   expect_refused("train --dry-run --resume auto", 2, "needs a folder for checkpoints");
-  expect_refused("experiment speedup --dry-run --ranks x", 2, "--ranks");
   EXPECT_EQ(run_behind(path(""), "env SLURM_JOB_ID=1 SLURM_NTASKS=4", "train --dry-run").code, 0);
+}
+
+TEST_F(Refusals, ExperimentsNameTheirNewCommand) {
+  expect_refused("experiment speedup --launcher 'mpirun -n {}'", 2,
+                 "start python3 -m antichain.experiments speedup --launcher 'mpirun -n {}'");
+  expect_refused("experiment --help", 2, "start python3 -m antichain.experiments --help");
 }
 
 TEST_F(Refusals, RefusesDataThatCantBeUsed) {

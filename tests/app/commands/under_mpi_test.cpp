@@ -24,7 +24,6 @@ TEST_F(UnderMpi, AMistakeIsAnsweredByOneSentence) {
   refused("train --metrics no/x" + std::string(given), 3, "there is no folder no");
   refused("train --local 2", 2, "--local");
   refused("simulate --profile nowhere.json --stages 2", 3, "nowhere.json");
-  refused("experiment speedup --profiles data --out study", 2, "starts its ranks itself");
 }
 
 // Only the second rank is given a settings file that is missing, as where one host lacks it.

@@ -300,6 +300,14 @@ TEST_F(Checkpointing, ASignalSavesAndStops) {
   EXPECT_LT(stopped_at, 900);
 }
 
+TEST(StopRequests, EndWorkThatHasNothingToSave) {
+  const StopRequests signals;
+  StopRequests::work_begins();
+  StopRequests::end_if_heard();
+  ::raise(SIGINT);
+  expect_error([] { StopRequests::end_if_heard(); }, {"stopped by SIGINT, and nothing was written"});
+}
+
 TEST_F(Checkpointing, ASignalWithoutCheckpointsSaysThatNothingIsSaved) {
   TrainingCase c = two_epochs();
   c.epochs = 300;

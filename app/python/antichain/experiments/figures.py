@@ -1,0 +1,268 @@
+"""Draws the pictures of a study: by matplotlib, and the networks by Graphviz, as SVG files. Colours are those
+of the plan's graph, which colour-blind readers can tell apart. Lines also differ in their markers and
+dashes."""
+
+import json
+import shutil
+
+from antichain.experiments import cells as of
+from antichain.experiments.start import AntichainError, last_words
+from antichain.experiments.study import LINK, words_of
+
+CAPTIONS = {
+    "speedup": "speedup against ranks",
+    "stages": "work of every rank in a step",
+    "timeline": "a step as a timeline",
+    "loss": "training loss",
+    "graph": "stages",
+}
+# Those of partition/search/dot.cpp: M. Okabe and K. Ito, "Color Universal Design", 2008.
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#B5A900", "#666666")
+KINDS = {  # of a timeline's boxes
+    "forward": ("forward", "#56B4E9"),
+    "backward": ("backward", "#E69F00"),
+    "reduce": ("all-reduce", "#CC79A7"),
+    "step": ("update", "#006B4F"),
+}
+MARKS, DASHES = "os^vDPX*<>", ("-", "--", "-.", ":")
+INCH = 100  # pixels
+NO_PLOTS = "No plots: matplotlib is not installed (on Debian: python3-matplotlib)."
+NO_GRAPHS = "No graphs of models: Graphviz is not installed (on Debian: graphviz)."
+
+
+def draw(study, cells):
+    """Draws all pictures. Returns their files, relative to the results folder, by model and kind, those of
+    all models under None; and a sentence for each reason why pictures are missing."""
+    drawn, missing = {}, []
+    try:
+        import matplotlib
+    except ImportError:
+        missing.append(NO_PLOTS)
+    else:
+        matplotlib.use("Agg")
+        matplotlib.rcParams.update(
+            {"svg.hashsalt": "antichain", "svg.fonttype": "none", "font.family": "sans-serif"}
+        )
+        _Painter(study, cells, drawn, missing).draw()
+    if shutil.which("dot"):
+        for model in study.models:
+            _draw_graph(study, cells, model, drawn, missing)
+    else:
+        missing.append(NO_GRAPHS)
+    return drawn, missing
+
+
+def _shown(study, cells, model):
+    """Returns the cell whose plan is drawn: of the first method that has one, on the most ranks."""
+    found = (of.find(cells, model, method, max(study.ranks)) for method in study.methods)
+    return next(filter(None, found), None)
+
+
+def _plan(study, cell):
+    """Returns the words that name a cell's profile and plan."""
+    name = of.name(cell["model"], cell["method"], cell["ranks"], study.mode)
+    profile = study.profiles.file(cell["model"], cell["ranks"])
+    return ["--profile", profile, "--plan", study.out.path / "plans" / f"{name}.json"], name
+
+
+def _draw_graph(study, cells, model, drawn, missing):
+    cell = _shown(study, cells, model)
+    if cell is None:
+        return
+    dot, svg = (study.out.file("figures", f"model-{model}.{ending}") for ending in ("dot", "svg"))
+    log = study.out.file("logs", "dot.log")
+    try:
+        study.program.ask("plan", *_plan(study, cell)[0], "--dot", dot)
+        if study.children.run(["dot", "-Tsvg", str(dot), "-o", str(svg)], log):
+            raise AntichainError(last_words(log))
+        drawn.setdefault(model, {})["graph"] = f"figures/{svg.name}"
+    except AntichainError as problem:
+        missing.append(f"No graph of {model}: {problem}")
+
+
+class _Painter:
+    def __init__(self, study, cells, drawn, missing):
+        self.study, self.cells, self.drawn, self.missing = study, cells, drawn, missing
+        self.ranks, self.label = sorted(study.ranks), of.MODES[study.mode]
+
+    def draw(self):
+        straight = [method for method in self.study.methods if method in of.STRAIGHT]
+        others = [method for method in self.study.methods if method not in of.STRAIGHT]
+        # They have separate pictures, because ten bars a model can't be told apart.
+        self._overview("overview", straight, "")
+        self._overview("overview-replicas", others, ", with replicas")
+        for model in self.study.models:
+            self._speedups(model)
+            self._stages(model)
+            self._timeline(model)
+            self._losses(model)
+
+    def _begin(self, title, x, y, width=900, height=480):
+        import matplotlib.pyplot
+
+        figure, axes = matplotlib.pyplot.subplots(figsize=(width / INCH, height / INCH), layout="constrained")
+        axes.set(title=title, xlabel=x, ylabel=y)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(axis="y", color="#dddddd")
+        axes.set_axisbelow(True)
+        return figure, axes
+
+    def _end(self, figure, model, kind, file, below=False):
+        """Writes the picture, with the legend to the right of it or below."""
+        import matplotlib.pyplot
+
+        if below:
+            share = 0.28 / figure.get_figheight()
+            figure.get_layout_engine().set(rect=(0, share, 1, 1 - share))
+            figure.legend(loc="lower center", ncols=len(KINDS), frameon=False)
+        else:
+            figure.axes[0].legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
+        figure.savefig(self.study.out.file("figures", file), metadata={"Date": None})
+        matplotlib.pyplot.close(figure)
+        self.drawn.setdefault(model, {})[kind] = f"figures/{file}"
+
+    def _bars(self, axes, groups, series):
+        """Draws groups of bars: `series` has (name, colour number, a value or None for each group)."""
+        width = 0.8 / len(series)
+        for i, (name, colour, values) in enumerate(series):
+            at = [g - 0.4 + (i + 0.5) * width for g in range(len(groups))]
+            hatch = "" if colour < len(COLOURS) else "///"
+            heights = [value or 0 for value in values]
+            axes.bar(at, heights, width * 0.95, color=COLOURS[colour % len(COLOURS)], hatch=hatch, label=name)
+        axes.set_xticks(range(len(groups)), groups, rotation=20 if len(groups) > 5 else 0)
+
+    def _overview(self, kind, methods, more):
+        found = {
+            method: [of.find(self.cells, model, method, self.ranks[-1]) for model in self.study.models]
+            for method in methods
+        }
+        if not any(any(cells) for cells in found.values()):
+            return
+        width = min(max(400 + 12 * len(self.study.models) * len(methods), 700), 1200)
+        title = f"Speedup on {self.ranks[-1]} ranks, {self.label}{more}"
+        figure, axes = self._begin(title, "model", "speedup over one rank", width)
+        values = [
+            (
+                method,
+                of.METHODS.index(method),
+                [of.speedup(self.cells, cell) if cell else None for cell in cells],
+            )
+            for method, cells in found.items()
+        ]
+        self._bars(axes, self.study.models, values)
+        self._end(figure, None, kind, f"{kind}.svg")
+
+    def _speedups(self, model):
+        if len(self.ranks) < 2 or not any(c["model"] == model and "refusal" not in c for c in self.cells):
+            return
+        figure, axes = self._begin(f"{model}, {self.label}", "ranks", "speedup over one rank")
+        ends = [self.ranks[0], self.ranks[-1]]
+        axes.plot(ends, ends, color="#999999", linestyle=":", label="as many times as ranks")
+        for method in self.study.methods:
+            cells = [cell for ranks in self.ranks if (cell := of.find(self.cells, model, method, ranks))]
+            if cells:
+                i = of.METHODS.index(method)
+                axes.plot(
+                    [cell["ranks"] for cell in cells],
+                    [of.speedup(self.cells, cell) for cell in cells],
+                    color=COLOURS[i % len(COLOURS)],
+                    marker=MARKS[i],
+                    linestyle=DASHES[i % len(DASHES)],
+                    label=method,
+                )
+        axes.set_xticks(self.ranks)
+        axes.set_ylim(0, self.ranks[-1] + 0.2)
+        self._end(figure, model, "speedup", f"speedup-{model}.svg")
+
+    def _stages(self, model):
+        """The difference to the longest bar of a method is imbalance."""
+        most = self.ranks[-1]
+        found = {m: cell for m in self.study.methods if (cell := of.find(self.cells, model, m, most))}
+        if not found:
+            return
+        label = "predicted" if self.study.mode == "measure" else self.label
+        title = f"{model}: work of each of {most} ranks in a step, {label}"
+        figure, axes = self._begin(title, "method", "busy, ms", 1000)
+        busy = [of.shares(cell)["busy_s"] for cell in found.values()]
+        self._bars(
+            axes,
+            list(found),
+            [(f"rank {r}", r, [b[r] * 1e3 if r < len(b) else None for b in busy]) for r in range(most)],
+        )
+        self._end(figure, model, "stages", f"stages-{model}.svg")
+
+    def _boxes(self, cell):
+        """Returns the boxes of a recorded step, or of the simulated one, and which it is."""
+        words, name = _plan(self.study, cell)
+        trace, how = self.study.out.path / "work" / f"{name}.trace.json", self.label
+        if self.study.mode == "simulate" or not trace.exists():
+            trace = self.study.out.file("work", f"{name}.trace.json")
+            how = "predicted" if "measured" in cell else "simulated"
+            schedule = self.study.settings["schedule"]
+            order = self.study.out.path / "plans" / f"{name}.schedule"
+            words += ["--microbatches", cell["microbatches"], "--overlap-steps", "off", "--trace", trace]
+            words += ["--schedule", order if schedule == "auto" else schedule]
+            self.study.program.ask("simulate", *words, *words_of(self.study.settings, LINK))
+        return [e for e in json.loads(trace.read_text())["traceEvents"] if e.get("ph") == "X"], how
+
+    def _timeline(self, model):
+        """A row for every rank, and a box for every forward, backward and update, as long as it took. A box
+        that is wide enough shows its micro-batch's number; beside each row stands the share in which the rank
+        does nothing."""
+        cell = _shown(self.study, self.cells, model)
+        if cell is None:
+            return
+        try:
+            boxes, how = self._boxes(cell)
+        except AntichainError as problem:
+            self.missing.append(f"No timeline of {model}: {problem}")
+            return
+        boxes = [e for e in boxes if e["cat"] in KINDS and e["dur"] > 0]
+        if not boxes:
+            return
+        ranks, end = cell["ranks"], max(e["ts"] + e["dur"] for e in boxes) * 1e-3
+        title = (
+            f"{model}: a step of {cell['microbatches']} micro-batches on {ranks} ranks by {cell['method']},"
+            f" {how}"
+        )
+        figure, axes = self._begin(title, "time, ms (numbers: micro-batches)", "rank", 1100, 190 + 34 * ranks)
+        axes.grid(False)
+        busy = [0] * ranks
+        for kind, (label, colour) in KINDS.items():
+            for e in (e for e in boxes if e["cat"] == kind):
+                from_ms, ms, rank = e["ts"] * 1e-3, e["dur"] * 1e-3, e["tid"]
+                if kind != "reduce":
+                    busy[rank] += ms
+                # An update takes a thousandth of a step, so it is drawn back from its end.
+                wide = max(ms, end * 3 / 930) if kind == "step" else ms
+                edges = {"color": colour, "edgecolor": "white", "linewidth": 0.5, "label": label}
+                axes.barh(rank, wide, 0.8, from_ms + ms - wide, **edges)
+                label = None
+                number = str(e.get("args", {}).get("microbatch", ""))
+                if kind in ("forward", "backward") and number and ms / end * 930 >= 7 * len(number) + 3:
+                    axes.text(from_ms + ms / 2, rank, number, ha="center", va="center", fontsize=7)
+        for rank in range(ranks):
+            axes.text(
+                end * 1.005, rank, f"idle {(1 - busy[rank] / end) * 100:.0f} %", va="center", fontsize=8
+            )
+        axes.set(xlim=(0, end), ylim=(ranks - 0.4, -0.6), yticks=range(ranks))
+        self._end(figure, model, "timeline", f"timeline-{model}.svg", below=True)
+
+    def _losses(self, model):
+        cells = [
+            c for c in self.cells if c["model"] == model and len(c.get("measured", {}).get("loss", ())) > 1
+        ]
+        if not cells:
+            return
+        figure, axes = self._begin(f"{model}: training loss, measured", "step", "loss (cross-entropy, nats)")
+        for i, cell in enumerate(cells):
+            # Equal curves cover each other: so the first is broad, and the others are dashed.
+            axes.plot(
+                [point["step"] for point in cell["measured"]["loss"]],
+                [point["loss"] for point in cell["measured"]["loss"]],
+                color=COLOURS[i % len(COLOURS)],
+                linewidth=1.5 if i else 5,
+                linestyle=DASHES[i % len(DASHES)],
+                label=f"{cell['method']} on {cell['ranks']}",
+            )
+        self._end(figure, model, "loss", f"loss-{model}.svg")

@@ -1,0 +1,139 @@
+"""The folder that holds an experiment's results, and the record of how they were made, so that a figure can
+be traced to a program and a command, and no folder mixes two experiments:
+
+  OUT/experiment.json   command, version, git revision, libraries, host, settings, what was asked for
+  OUT/cells/*.json      finished cells       OUT/plans, OUT/logs, OUT/work, OUT/profiles, OUT/figures
+  OUT/report.md, .html
+"""
+
+import fcntl
+import json
+import os
+import pathlib
+import re
+import sys
+
+from antichain.experiments.start import BAD_INPUT, refusal
+
+
+def write(file, text):
+    """Writes a file as a whole or not at all."""
+    part = file.with_name(f"{file.name}.{os.getpid()}.part")
+    try:
+        with open(part, "x", encoding="utf-8") as output:
+            output.write(text)
+        os.replace(part, file)
+    except OSError as problem:
+        part.unlink(missing_ok=True)
+        raise refusal(f"can't write {file}: {problem.strerror}", BAD_INPUT) from problem
+
+
+def same(one, other):
+    """Returns whether two settings are equal: 0 and "0", 1.2e10 and "1.2e10"."""
+    try:
+        return str(one) == str(other) or float(one) == float(other)
+    except (TypeError, ValueError):
+        return False
+
+
+def own_command():
+    return ["python3", "-m", "antichain.experiments", *sys.argv[1:]]
+
+
+class ResultsFolder:
+    def __init__(self, path, experiment, only_look=False):
+        """Makes the folder where there is none, and locks it. Throws AntichainError where another run uses
+        it, or where it is of another experiment."""
+        self.path, self.record = pathlib.Path(path), {}
+        try:
+            if not only_look:
+                self.path.mkdir(parents=True, exist_ok=True)
+                self._lock()
+        except OSError as problem:
+            raise refusal(
+                f"can't write to the folder {path} ({problem.strerror}): name another by --out", BAD_INPUT
+            ) from problem
+        record = self.path / "experiment.json"
+        if not record.exists():
+            return
+        try:
+            self.record = json.loads(record.read_text())
+            kind, _ = self.record["experiment"], dict(self.record["settings"])
+        except (OSError, ValueError, KeyError, TypeError) as problem:
+            raise refusal(
+                f"{record} is no record of an experiment: name another folder", BAD_INPUT
+            ) from problem
+        if kind != experiment:
+            raise refusal(f"{record} is not of an experiment called {experiment}: name another folder")
+
+    def _lock(self):
+        """One run at a time; the same lock as the program's (framework/files/folder_lock.h)."""
+        if os.geteuid() not in (0, self.path.stat().st_uid):
+            raise refusal(f"the folder {self.path} belongs to another user: name one of your own", BAD_INPUT)
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+        self._file = open(os.open(self.path / "lock", flags, 0o644), "r+", errors="replace")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as problem:
+            who = self._file.readline().strip() or "which has just begun"
+            raise refusal(
+                f"the folder {self.path} is in use by another run, {who}: wait for its end, or name another",
+                BAD_INPUT,
+            ) from problem
+        if not re.fullmatch(r"(process \d+ on .*\n)?", self._file.read(300)):
+            raise refusal(
+                f"{self.path}/lock is no lock of antichain, and would be overwritten: name another folder",
+                BAD_INPUT,
+            )
+        self._file.seek(0)
+        self._file.truncate()
+        self._file.write(f"process {os.getpid()} on {os.uname().nodename}\n")
+        self._file.flush()
+
+    def settled(self, defaults, given):
+        """Returns the settings: what is given, else what the folder was begun with, else the default. Throws
+        AntichainError where the folder has results of another setting, naming it."""
+        before = self.record.get("settings", {}) if self.holds_results() else {}
+        settings = {}
+        for name, default in defaults.items():
+            was = begun(name, before.get(name, default), default)
+            settings[name] = was if given.get(name) is None else given[name]
+            if name in before and not same(settings[name], was):
+                raise refusal(
+                    f"{self.path}/experiment.json holds results of other settings: {name} was"
+                    f" {json.dumps(was)}, and is {json.dumps(settings[name])} now: give another --out, or the"
+                    " settings it was begun with"
+                )
+        return settings
+
+    def holds_results(self):
+        """An experiment that ended before its first result may start again with other settings."""
+        return (self.path / "report.md").exists() or any(
+            next((self.path / folder).glob("*"), None) for folder in ("cells", "profiles")
+        )
+
+    def write_record(self, experiment, program, settings, asked):
+        self.record = {"experiment": experiment, "command": own_command()}
+        self.record |= {name: program.facts[name] for name in ("program", "revision", "libraries")}
+        self.record |= {"host": os.uname().nodename, "cores": len(os.sched_getaffinity(0))}
+        self.record |= {"settings": settings, "asked": asked}
+        self.write("experiment.json", json.dumps(self.record, indent=2) + "\n")
+
+    def write(self, name, text):
+        write(self.path / name, text)
+
+    def file(self, folder, name):
+        """Returns the path of a file in an inner folder, which is made."""
+        inner = self.path / folder
+        inner.mkdir(exist_ok=True)
+        return inner / name
+
+
+def begun(name, value, default):
+    """Returns a setting as it is written today. Records of the program that made experiments itself have -1,
+    0 or "" for what was not given, threads for "" as the launcher, and lists."""
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    if name == "launcher":
+        return value or "threads"
+    return default if default is None and value in (-1, 0, "") else value

@@ -1,0 +1,178 @@
+"""Starts the program `antichain`, and its ranks by mpirun or srun. What a child does ends nothing else. When
+this process is told to stop, or dies, the child ends too."""
+
+import ctypes
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+
+from antichain import program
+from antichain.error import AntichainError
+
+USAGE, BAD_INPUT, FAILED, STOPPED = 2, 3, 4, 85  # exit codes, as the program has them
+LAUNCHERS = {"mpirun": "mpirun -n {}", "srun": "srun --mpi=pmix -n {}", "threads": ""}
+NO_MPI = "no MPI"
+SIGNALS = signal.SIGINT, signal.SIGTERM, signal.SIGUSR1
+MOST_PASSED_ON = 2  # a third signal would end mpirun before its ranks, and nothing would end those
+DIE_WITH_PARENT = 1  # Linux's PR_SET_PDEATHSIG
+
+_libc = ctypes.CDLL(None)
+
+
+def refusal(sentence, code=USAGE):
+    """Returns the error that ends an experiment with this sentence and this exit code."""
+    error = AntichainError(sentence)
+    error.code = code
+    return error
+
+
+def _environment():
+    return {**os.environ, "NO_COLOR": "1"}  # mpirun's ranks write to terminals of its own
+
+
+def refuse_several_processes():
+    sizes = ["OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE"]
+    if "SLURM_STEP_ID" in os.environ:
+        sizes.append("SLURM_STEP_NUM_TASKS")
+    if any(os.environ.get(name, "1") != "1" for name in sizes):
+        raise refusal(
+            "an experiment starts its ranks itself, but several processes of it were started: start it"
+            " without mpirun or srun; --launcher says how ranks are started"
+        )
+
+
+class Program:
+    """The program, and how its ranks are started."""
+
+    def __init__(self, named, launcher="threads", starts_ranks=True):
+        """Takes the path or name of --program, else $ANTICHAIN, else the one in PATH, and one of LAUNCHERS,
+        or words such as "mpirun --bind-to none -n {}". Throws AntichainError where there is no such program,
+        or where its ranks are to be processes, which a program without MPI does not have."""
+        name = named or os.environ.get("ANTICHAIN") or shutil.which("antichain") or program.find()
+        self.path = shutil.which(name)
+        if not self.path:
+            raise refusal(f"{name} is no program that can be started: name another by --program", 127)
+        self.launcher = LAUNCHERS.get(launcher, launcher)
+        self.facts = json.loads(self.ask("info", "--json", "-"))
+        if not self.launcher:
+            return
+        first = self.launcher.split()[0]
+        if NO_MPI in self.facts["libraries"]:
+            raise refusal(
+                f"{self.path} is built without MPI, so {first} can't start its ranks: name one with MPI by "
+                "--program, or give --launcher threads"
+            )
+        if starts_ranks and not shutil.which(first):
+            raise refusal(
+                f"--launcher begins with '{first}', which is no program here: give mpirun, srun, threads, or "
+                'words such as "mpirun -n {}"'
+            )
+        if "{}" not in self.launcher:
+            raise refusal(
+                f"--launcher '{self.launcher}' does not say how many ranks to start: write {{}} for their"
+                " number"
+            )
+
+    def ask(self, *words):
+        """Returns what a short command prints. Throws AntichainError with its sentence."""
+        done = subprocess.run(
+            [self.path, *map(str, words)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            env=_environment(),
+        )
+        if done.returncode:
+            said = program.sentence(done.stderr.splitlines(keepends=True))
+            raise refusal(
+                said or f"{self.path} {words[0]} ended with code {done.returncode}", done.returncode
+            )
+        return done.stdout
+
+    def on_ranks(self, ranks, words):
+        """Returns the words that start a command on so many ranks."""
+        launcher = [word.replace("{}", str(ranks)) for word in self.launcher.split()]
+        return [*launcher, self.path, *map(str, words), *([] if launcher else ["--local", str(ranks)])]
+
+    def made_with(self):
+        """Returns the program, its libraries and this host in one line."""
+        return (
+            f"{self.facts['program']} (revision {self.facts['revision']}),"
+            f" {', '.join(self.facts['libraries'])}; {os.uname().nodename} with"
+            f" {len(os.sched_getaffinity(0))} cores"
+        )
+
+
+class Children:
+    """Runs child processes, one at a time. While it lives, SIGINT, SIGTERM and SIGUSR1 only set `asked`, and
+    the first two reach the running child as SIGTERM."""
+
+    def __init__(self):
+        self.asked, self._child, self._passed_on = 0, None, 0
+        for number in SIGNALS:
+            signal.signal(number, self._hear)
+
+    def _hear(self, number, _):
+        self.asked = number
+        self._pass_on()
+
+    def _pass_on(self):
+        if self._child is not None and self._passed_on < MOST_PASSED_ON:
+            self._passed_on += 1
+            self._child.terminate()
+
+    def check(self):
+        if self.asked:
+            raise refusal("stopped", STOPPED)
+
+    def run(self, words, log):
+        """Runs words[0] and waits. Both outputs replace the content of the file `log`. Returns the exit code;
+        128 + n where the child died of signal n, 127 where it could not be started."""
+        parent = os.getpid()
+
+        def begin():
+            _libc.prctl(DIE_WITH_PARENT, signal.SIGTERM)
+            if os.getppid() != parent:  # the parent died before
+                os._exit(127)
+
+        self._passed_on = 0
+        with open(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o666), "wb") as output:
+            try:
+                self._child = subprocess.Popen(
+                    words,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    env=_environment(),
+                    start_new_session=True,  # Ctrl-C is for the parent, which counts what it passes on
+                    preexec_fn=begin,
+                )
+            except OSError:
+                return 127
+        if self.asked:  # between the last check and this one
+            self._pass_on()
+        code = self._child.wait()
+        self._child = None
+        return code if code >= 0 else 128 - code
+
+
+def last_words(log):
+    """Returns why a program ended, by what it wrote: antichain's own last sentence, else the first paragraph
+    of mpirun's last message, which stands between lines of dashes, else the last line."""
+    with open(log, encoding="utf-8", errors="replace") as file:
+        text = file.read()
+    ours = re.findall(r"^antichain: (?!warning: )(.*)", text, re.MULTILINE)
+    if ours:
+        return ours[-1]
+    pages = re.findall(r"^-----.*\n((?:(?!-----).*\n)*)", text, re.MULTILINE)[::2]
+    page = " ".join(pages[-1].strip().split("\n\n")[0].split()) if pages else ""
+    if "to run as root" in page:
+        return (
+            "mpirun does not start as root: set OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
+        )
+    lines = [line for line in text.splitlines() if line.strip(" \t-")]
+    return page.rstrip(":.") or (lines[-1] if lines else "it wrote nothing")

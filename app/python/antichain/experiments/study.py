@@ -1,0 +1,280 @@
+"""A study fills the cells of models by methods on ranks, one after the other. Each plan, rehearsal and
+training is a child process, so a rank's failure leaves the study and its finished cells intact."""
+
+import json
+import pathlib
+
+from antichain.experiments import cells as of
+from antichain.experiments.document import counted
+from antichain.experiments.folder import write
+from antichain.experiments.start import BAD_INPUT, FAILED, STOPPED, USAGE, last_words, refusal
+
+STEP = ("schedule", "chunks", "overlap_steps", "in_flight", "objective")
+LINK = ("link_bytes_per_s", "link_latency_s")
+COMPUTING = ("device", "threads", "precision")
+REHEARSING = ("payload", "steps", "time_scale")
+OF_PROFILE = 4  # micro-batches that a profile is measured with
+CURVE = 400  # points of a loss curve at most
+
+
+class ChildFailed(Exception):
+    """A child process failed, so the cell stays open."""
+
+
+def words_of(settings, names):
+    """Returns settings as words of a command line; None is one that was not given."""
+    return [
+        word
+        for name in names
+        if settings[name] is not None
+        for word in (f"--{name.replace('_', '-')}", str(settings[name]))
+    ]
+
+
+def profile_in(folder, model):
+    """Returns the profile of a model in a folder of profiles. Throws AntichainError naming the folder."""
+    for name in (f"{model}.txt", f"{model}.json", f"{model}/graph.txt"):
+        if (pathlib.Path(folder) / name).is_file():
+            return pathlib.Path(folder) / name
+    raise refusal(
+        f"{folder} has no profile of {model}: neither {model}.txt nor {model}.json nor {model}/graph.txt:"
+        " give another --profiles, or --models without it",
+        BAD_INPUT,
+    )
+
+
+class Profiles:
+    """Where profiles come from: a folder, or measured once and kept in OUT/profiles."""
+
+    def __init__(self, program, children, out, settings, mode="simulate"):
+        self.program, self.children, self.out, self.settings = program, children, out, settings
+        self.measuring = mode == "measure"  # under the load of the run
+
+    def network_words(self, model):
+        return (
+            ["--graph", self.settings["graph"]] if model == self.settings.get("own") else ["--model", model]
+        )
+
+    def kept(self, model, ranks):
+        size = self.settings["microbatch"]
+        return self.out.path / "profiles" / f"{model}-cifar-{size}-{ranks if self.measuring else 1}.json"
+
+    def file(self, model, ranks):
+        if self.settings["profiles"]:
+            return profile_in(self.settings["profiles"], model)
+        file = self.kept(model, ranks)
+        if file.is_file():  # whole, as the program writes it
+            return file
+        log = self.out.file("profiles", file.name + ".log")
+        words = ["profile", "--form", "cifar", "--batch", int(self.settings["microbatch"]) * OF_PROFILE]
+        words += ["--microbatches", OF_PROFILE, "--json", file, *self.network_words(model)]
+        words += words_of(self.settings, COMPUTING)
+        start = (
+            self.program.on_ranks(ranks, words) if self.measuring else [self.program.path, *map(str, words)]
+        )
+        code = self.children.run(start, log)
+        self.children.check()
+        if code or not file.is_file():
+            raise refusal(f"measuring {model} ended with code {code}: {last_words(log)}: see {log}", FAILED)
+        return file
+
+
+class Study:
+    """What is asked for: `settings`, on which a cell's figures depend, and the axes of the study."""
+
+    def __init__(self, program, children, out, settings, asked, watchdog=None):
+        self.program, self.children, self.out, self.settings = program, children, out, settings
+        self.models, self.methods, self.ranks = asked["models"], asked["methods"], asked["ranks"]
+        self.mode, self.watchdog = asked["mode"], watchdog
+        self.profiles = Profiles(program, children, out, settings, asked)
+
+    def cell_file(self, model, method, ranks):
+        return self.out.file("cells", of.name(model, method, ranks, self.mode) + ".json")
+
+    def files(self):
+        """Returns the files of all cells, in the order of models, ranks, methods."""
+        return [
+            self.cell_file(model, method, ranks)
+            for model in self.models
+            for ranks in self.ranks
+            for method in self.methods
+        ]
+
+    def finished(self):
+        return [of.read(file) for file in self.files() if file.exists()]
+
+    def fill(self, say):
+        """Fills the cells that are missing and returns the sentences of those that failed. Throws
+        AntichainError where it is stopped; finished cells then stay, and the same command goes on."""
+        total, number, done, failures = len(self.models) * len(self.ranks) * len(self.methods), 0, 0, []
+        cells = self.finished()
+        for model in self.models:
+            before = len(cells)
+            for ranks in self.ranks:
+                profile = None  # found or measured when a cell first needs it
+                for method in self.methods:
+                    number += 1
+                    file = self.cell_file(model, method, ranks)
+                    if file.exists():
+                        done += 1
+                        continue
+                    try:
+                        self.children.check()
+                        profile = profile or self._checked(self.profiles.file(model, ranks))
+                        cell = self._cell(model, method, ranks, profile)
+                        write(file, json.dumps(cell, indent=2) + "\n")
+                        cells.append(cell)
+                        done += 1
+                        if self.mode != "simulate":  # which takes no time to speak of
+                            say(f"[{number}/{total}] {self._progress(cells, cell)}")
+                    except ChildFailed as failed:
+                        failures.append(str(failed))
+                        say(f"[{number}/{total}] {failed}")
+                    except Exception as problem:
+                        if getattr(problem, "code", None) != STOPPED:
+                            raise
+                        raise refusal(
+                            f"stopped with {done} of {total} cells done, which are kept in {self.out.path}:"
+                            " the same command goes on",
+                            STOPPED,
+                        ) from problem
+            if self.mode == "simulate" and len(cells) > before:
+                say(f"[{number}/{total}] {model}: {counted(len(cells) - before, 'cell')} simulated")
+        return failures
+
+    def _checked(self, profile):
+        """A profile that can't be read, or options that don't fit together, are no results of a cell."""
+        words = ["simulate", "--profile", profile, "--stages", 1, "--method", "uniform"]
+        names = [name for name in (*STEP, *LINK) if name != "in_flight"]  # one for each rank
+        self.program.ask(
+            *words, *words_of(self.settings, names), "--microbatches", self.settings["microbatches"]
+        )
+        return profile
+
+    def _cell(self, model, method, ranks, profile):
+        def files(mode, folder, ending):
+            return self.out.file(folder, of.name(model, method, ranks, mode) + ending)
+
+        key = {
+            "format": of.FORMAT,
+            "mode": of.MODES[self.mode],
+            "model": model,
+            "method": method,
+            "ranks": ranks,
+        }
+        plan = files(self.mode, "plans", ".json")
+        order = files(self.mode, "plans", ".schedule")  # found with the plan, and not searched again
+        searched = self.settings["schedule"] == "auto"
+        words = ["simulate", "--profile", profile, "--stages", ranks, "--write-plan", plan, "--method"]
+        words += [method.replace("+replicas", ""), "--replicas", "off" if method in of.STRAIGHT else "auto"]
+        words += words_of(self.settings, (*STEP, *LINK, "memory_bytes", "microbatches"))
+        words += ["--write-schedule", order] if searched else []
+        refused, step = self._run(lambda words: [self.program.path, *words], words, files, "simulate")
+        if refused:
+            return {**key, "refusal": refused.split(": ")[0]}  # what to do has no room in a table
+        figures = (
+            "microbatch",
+            "microbatches",
+            "stages",
+            "planning_s",
+            "slowest_s",
+            "imbalance",
+            "boundary_bytes",
+        )
+        cell = key | {field: step[field] for field in figures}
+        planned = json.loads(plan.read_text())
+        memory = [
+            sum(s["memory_bytes"] for s in planned["stages"] if r in s["ranks"]) for r in range(step["ranks"])
+        ]
+        cell |= {"plan_hash": planned["stages_hash"], "memory_bytes": max(memory), "time_scale": 1}
+        cell["one_device_s"] = step["one_device_step_s"]
+        cell["predicted"] = {"step_s": step["period_s"]} | {f: step[f] for f in ("bubble_share", "busy_s")}
+        # What is measured is rehearsed as well, which separates the runtime's overhead from computing.
+        given = [
+            "--plan",
+            plan,
+            "--profile",
+            profile,
+            "--microbatches",
+            self.settings["microbatches"],
+            "--schedule",
+        ]
+        given += [
+            order if searched else self.settings["schedule"],
+            "--overlap-steps",
+            self.settings["overlap_steps"],
+        ]
+        given += ["--watchdog", self.watchdog] if self.watchdog else []
+        for mode in {"simulate": (), "rehearse": ("rehearse",), "measure": ("rehearse", "measure")}[
+            self.mode
+        ]:
+            words = (
+                self.rehearsal()
+                if mode == "rehearse"
+                else self.training(model, files(mode, "work", ".metrics"))
+            )
+            words += given + ["--trace", files(mode, "work", ".trace.json")]
+            refused, result = self._run(lambda words: self.program.on_ranks(ranks, words), words, files, mode)
+            if refused:
+                return {**key, "refusal": refused}
+            if mode == "rehearse":
+                cell["time_scale"] = result["time_scale"]
+                cell["rehearsed"] = {"step_s": result["rehearsed_period_s"]} | {
+                    field: result[f"rehearsed_{field}"] for field in ("bubble_share", "busy_s")
+                }
+            else:
+                cell["measured"] = _trained(result, files(mode, "work", ".metrics"))
+        return cell
+
+    def rehearsal(self):
+        return ["rehearse", *words_of(self.settings, (*REHEARSING, *LINK))]
+
+    def training(self, model, metrics):
+        words = ["train", *self.profiles.network_words(model), "--metrics", metrics]
+        microbatch = self.settings["microbatch"]
+        words += ["--batch", int(microbatch) * int(self.settings["microbatches"])]
+        words += words_of(self.settings, ("dataset", "data_dir", "seed", *COMPUTING))
+        steps = self.settings["train_steps"]
+        return words + (["--steps", steps] if steps else ["--epochs", self.settings["epochs"]])
+
+    def _run(self, start, words, files, mode):
+        """Runs the words that `start` makes of a command's. Returns why it is refused, or None, and its
+        results."""
+        results, log = files(mode, "work", ".json"), files(mode, "logs", ".log")
+        results.unlink(missing_ok=True)
+        code = self.children.run(start([*map(str, words), "--json", str(results)]), log)
+        self.children.check()
+        why = last_words(log) if code else ""
+        if code == USAGE or (code and code != 1 and code < 75 and mode == "simulate"):
+            return why, None
+        if code or not results.exists():
+            raise ChildFailed(f"{results.stem} ended with code {code}: {why}")
+        return None, json.loads(results.read_text())
+
+    def _progress(self, cells, cell):
+        head = f"{cell['model']} on {cell['ranks']} by {cell['method']}: "
+        if "refusal" in cell:
+            return head + cell["refusal"]
+        if "measured" in cell and not of.one_rank_of(cells, cell):  # a speedup is over another measured step
+            speed = f"{cell['mode']} {of.step_s(cell) * 1e3:.2f} ms a step"
+        else:
+            speed = f"{cell['mode']} {of.speedup(cells, cell):.2f} times one rank"
+        doubt = ""
+        if of.starved(cell):
+            doubt = f"; without a core for {cell['measured']['starved_share'] * 100:.1f} % of the time"
+        return (
+            f"{head}{speed}; {(of.step_s(cell) / cell['predicted']['step_s'] - 1) * 100:+.1f} % from"
+            f" predicted{doubt}"
+        )
+
+
+def _trained(result, metrics):
+    lines = [json.loads(line) for line in metrics.read_text().splitlines()]
+    loss = [
+        {"step": line["step"], "loss": line["loss"]} for line in lines if "loss" in line and "step" in line
+    ]
+    measured = {"step_s": result["measured_step_s"], "steps": result["steps"], "data": result["data"]}
+    measured |= {"starved_share": result["starved_share"], "loss": loss[:: len(loss) // CURVE + 1]}
+    if "final_test_accuracy" in result:
+        measured["test_accuracy"] = result["final_test_accuracy"]
+    return measured

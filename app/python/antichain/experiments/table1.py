@@ -1,0 +1,140 @@
+"""Repeats the publication's Table 1, which says how long partitioning takes, and sets both side by side."""
+
+import json
+import math
+import statistics
+import textwrap
+
+from antichain.experiments import published
+from antichain.experiments.document import Document, counted, literal, text_table
+from antichain.experiments.start import AntichainError
+from antichain.experiments.study import Profiles
+
+METHODS = "handsplit", "cudasize", "hashrate", "antichain"
+HOW_TIMED = (
+    "Here: time of one core from the profile's text to the plan, the median of three processes; objective"
+    " compute, one device a stage. Published: seconds, but for handsplit, which is minutes of a person."
+)
+
+
+def time_methods(program, children, out, settings, models, devices):
+    """Returns a row for each model and number of devices, as table1.json has it, and the refusals, a sentence
+    each."""
+    rows, refusals, theirs = [], [], published.table1()
+    profiles = Profiles(program, children, out, settings, {})
+    for model in models:
+        profile = profiles.file(model, 1)
+        program.ask(
+            "simulate", "--profile", profile, "--stages", 1
+        )  # one that can't be read ends the experiment
+        for count in devices:
+            children.check()
+            row = {"model": model, "devices": count}
+            for method in METHODS:
+                try:
+                    row[method] = _time(program, out, profile, method, count)
+                except AntichainError as refused:
+                    refusals.append(f"{model} on {counted(count, 'device')} by {method}: {refused}")
+            if (model, count) in theirs:
+                row["published"] = theirs[model, count]
+                if "antichain" in row:
+                    row["times_as_fast"] = row["published"]["own_method_s"] / row["antichain"]["planning_s"]
+            rows.append(row)
+    return rows, refusals
+
+
+def _time(program, out, profile, method, devices):
+    plan, seconds = out.file("work", "plan.json"), []
+    words = [
+        "simulate",
+        "--profile",
+        profile,
+        "--stages",
+        devices,
+        "--method",
+        method,
+        "--objective",
+        "compute",
+    ]
+    for _ in range(3):
+        step = json.loads(program.ask(*words, "--write-plan", plan, "--json", "-"))
+        seconds.append(step["reading_s"] + step["planning_s"])
+    made = json.loads(plan.read_text())
+    return {
+        "planning_s": statistics.median(seconds),
+        "slowest_stage_s": made["bottleneck_ms"] * 1e-3,
+        "proved_optimal": made["proved_optimal"],
+    }
+
+
+def _short(x):
+    """Returns three digits: "14.6", "0.05"; whole numbers from 1,000 on."""
+    return f"{x:.3g}" if x < 1000 else f"{x:,.0f}"
+
+
+def _ratio(x):
+    return f"{x:.3g}" if x < 100 else f"{x:,.0f}"
+
+
+def _ms(row, method, field="planning_s"):
+    return _short(row[method][field] * 1e3) if method in row else "-"
+
+
+def _theirs(row, field):
+    value = row.get("published", {}).get(field, "-")
+    return f"{value:.2f}" if isinstance(value, float) else value
+
+
+def grids(rows):
+    """Returns three tables, narrow enough for a terminal and for paper: title, header, rows."""
+    own = ["model", "devices", "published\ns", "antichain\nms", "times\nas fast", "proved\noptimal"]
+    simple = ["model", "devices", "handsplit\npubl. min", "here\nms", "cudasize\npubl. s", "here\nms"]
+    simple += ["hashrate\npubl. s", "here\nms"]
+    tables = [
+        ("The publication's own method, and antichain here", own, []),
+        ("The methods it compares with, published and here", simple, []),
+        ("What the plans are worth: the slowest stage, ms a micro-batch", ["model", "devices", *METHODS], []),
+    ]
+    for row in rows:
+        key = [row["model"], str(row["devices"])]
+        proved = {True: "yes", False: "no", None: "-"}[row.get("antichain", {}).get("proved_optimal")]
+        ratio = _ratio(row["times_as_fast"]) if "times_as_fast" in row else "-"
+        tables[0][2].append([*key, _theirs(row, "own_method_s"), _ms(row, "antichain"), ratio, proved])
+        fields = {"handsplit": "handsplit_min", "cudasize": "cudasize_s", "hashrate": "hashrate_s"}
+        pairs = [(_theirs(row, field), _ms(row, method)) for method, field in fields.items()]
+        tables[1][2].append(key + [text for pair in pairs for text in pair])
+        tables[2][2].append(key + [_ms(row, method, "slowest_stage_s") for method in METHODS])
+    return tables
+
+
+def beside_the_publication(rows):
+    ratios = [row["times_as_fast"] for row in rows if "times_as_fast" in row]
+    if not ratios:
+        return "The publication has no row for these models and devices."
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    return (
+        f"antichain, which is exact, plans {_ratio(min(ratios))} to {_ratio(max(ratios))} times as fast as"
+        f" the publication says of its own method, {_ratio(mean)} in the geometric mean of"
+        f" {counted(len(ratios), 'row')}; profiles and machines are not the same."
+    )
+
+
+def text(rows, refusals, source):
+    """Returns the tables for a terminal, and the comparison with the publication at the end."""
+    tables = [f"{title}\n\n{text_table(header, lines, keys=2)}" for title, header, lines in grids(rows)]
+    sentences = [f"-: {refusal}" for refusal in refusals] + [HOW_TIMED, source, beside_the_publication(rows)]
+    return "\n".join(tables) + "\n" + "\n".join(textwrap.fill(s, 80) for s in sentences)
+
+
+def report(rows, refusals, source, made_with):
+    document = Document("Table 1: partitioning time")
+    document.paragraph(beside_the_publication(rows))
+    document.paragraph(f"{HOW_TIMED} {literal(source)}")
+    for title, header, lines in grids(rows):
+        document.heading(title)
+        lines = [[literal(line[0]), *line[1:]] for line in lines]
+        document.table([name.replace("\n", " ") for name in header], lines)
+    for refusal in refusals:
+        document.paragraph(f"-: {literal(refusal)}")
+    document.paragraph(f"Made by {made_with}")
+    return document
