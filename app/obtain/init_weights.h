@@ -18,8 +18,8 @@ struct InitOptions {
 };
 void add_init_options(CLI::App&, InitOptions&, const std::string& group);
 
-// Returns the name of weights.safetensors in a folder NAME.antichain that has it, else "". A graph.json that is
-// named itself brings no weights.
+// Returns the name of weights.safetensors in a folder NAME.antichain that has it, else "". A graph.json that
+// is named itself brings no weights.
 std::string weights_of_folder(const std::string& graph);
 // Collective. Returns the options. Where they name no file, and the network comes from a folder in which rank
 // 0 finds weights, they name these.
