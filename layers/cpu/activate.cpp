@@ -16,7 +16,7 @@ template <class T>
 class ActivateKernel : public Kernel {
  public:
   ActivateKernel(ActivationFunction function, const TensorSpec& x)
-      : function_(function), loops_(*best(every_activate_loops<T>())) {
+      : function_(function), loops_(best_loops<ActivateLoops<T>>()) {
     if (x.layout != Layout::plain && !keeps_zero(function)) padded_.emplace(x);
   }
 

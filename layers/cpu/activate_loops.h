@@ -11,15 +11,11 @@
 
 namespace antichain::cpu {
 
-template <class T>
+template <class T>  // float or Bf16
 struct ActivateLoops {
   void (*forward)(ActivationFunction, const T* x, T* y, int64_t n);
   // Computes dx, or with `adds` adds it to what is there. `kept` is y where derives_from_y, otherwise x.
   void (*backward)(ActivationFunction, const T* kept, const T* dy, T* dx, bool adds, int64_t n);
 };
-
-// T is float or Bf16.
-template <class T>
-const PerInstructionSet<const ActivateLoops<T>*>& every_activate_loops();
 
 }  // namespace antichain::cpu

@@ -51,7 +51,7 @@ class BatchNormKernel : public Kernel {
                 .stride = x_.blocks * x_.plane(),
                 .size = x_.plane(),
                 .block = int(x_.block)},
-        loops_(*best(every_batch_norm_loops<T>())) {}
+        loops_(best_loops<BatchNormLoops<T>>()) {}
 
   void forward(Context& context, const Forward& f) const override {
     for_each_plane(x_.blocks, context.threads(), [&](int64_t block) {

@@ -59,6 +59,7 @@ struct Gradient {
   Lanes a, b, c;
 };
 
+// T is float or Bf16. Bf16 numbers are widened to float32 for computing, and each result is rounded.
 template <class T>
 struct BatchNormLoops {
   // Computes the mean and the sum of squared deviations from it, per channel of the block.
@@ -68,9 +69,5 @@ struct BatchNormLoops {
   void (*sums)(const BackwardPass<T>&, const Planes&, const Normal&, double* sum, double* product);
   void (*gradient)(const BackwardPass<T>&, const Planes&, const Normal&, const Gradient&);
 };
-
-// T is float or Bf16. Bf16 numbers are widened to float32 for computing, and each result is rounded.
-template <class T>
-const PerInstructionSet<const BatchNormLoops<T>*>& every_batch_norm_loops();
 
 }  // namespace antichain::cpu

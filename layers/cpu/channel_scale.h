@@ -10,7 +10,7 @@ namespace antichain::cpu {
 template <class T>
 class ChannelScale {
  public:
-  explicit ChannelScale(const TensorSpec& x) : view_(x), loops_(*best(every_channel_scale_loops<T>())) {}
+  explicit ChannelScale(const TensorSpec& x) : view_(x), loops_(best_loops<ChannelScaleLoops<T>>()) {}
 
   const Activation& view() const { return view_; }
 

@@ -31,14 +31,10 @@ struct ScaleGradient {
   double* sum;  // per channel of the block: becomes Σ dy · x over the plane; nullptr: not wanted
 };
 
-template <class T>
+template <class T>  // float or Bf16
 struct ChannelScaleLoops {
   void (*forward)(const T* x, const float* factors, T* y, int64_t size);  // y = x · factor
   void (*backward)(const ScaleGradient<T>&, const float* factors, int64_t size, int block);
 };
-
-// T is float or Bf16.
-template <class T>
-const PerInstructionSet<const ChannelScaleLoops<T>*>& every_channel_scale_loops();
 
 }  // namespace antichain::cpu

@@ -107,7 +107,7 @@ void Depthwise::prepare(Context&, std::span<const Tensor> params, std::span<cons
 template <class T>
 void Depthwise::convolve(Context& context, const PlaneTaps& plane, const T* source, const float* weights,
                          const float* bias, T* result) const {
-  const DepthwiseLoops<T>& loops = *best(every_depthwise_loops<T>());
+  const DepthwiseLoops<T>& loops = best_loops<DepthwiseLoops<T>>();
   auto* frames = reinterpret_cast<float*>(context.workspace(workspace_bytes(context.threads())));
   std::fill_n(frames, context.threads() * thread_floats(), 0.0f);
   const int64_t source_plane = plane.rows.source * plane.columns.source * lanes_;
@@ -126,7 +126,7 @@ void Depthwise::convolve(Context& context, const PlaneTaps& plane, const T* sour
 
 template <class T>
 void Depthwise::correlate(Context& context, const T* x, const T* dy, float* dw, Into into) const {
-  const DepthwiseLoops<T>& loops = *best(every_depthwise_loops<T>());
+  const DepthwiseLoops<T>& loops = best_loops<DepthwiseLoops<T>>();
   auto* sums = reinterpret_cast<double*>(context.workspace(workspace_bytes(context.threads())));
   auto* frames = reinterpret_cast<float*>(sums + context.threads() * sums_of_block());
   std::fill_n(frames, context.threads() * thread_floats(), 0.0f);

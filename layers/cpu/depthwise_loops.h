@@ -51,7 +51,4 @@ struct DepthwiseLoops {
                     float* wide, double* sums);
 };
 
-template <class T>
-const PerInstructionSet<const DepthwiseLoops<T>*>& every_depthwise_loops();
-
 }  // namespace antichain::cpu

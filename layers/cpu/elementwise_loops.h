@@ -9,7 +9,7 @@
 
 namespace antichain::cpu {
 
-template <class T>
+template <class T>  // float or Bf16
 struct ElementwiseLoops {
   void (*relu)(const T* x, T* y, int64_t n);  // NaN stays, to be seen
   // Computes dx = dy where y > 0, otherwise 0; with `adds`, adds that to dx.
@@ -21,8 +21,11 @@ struct ElementwiseLoops {
   void (*scale)(const T* x, float factor, T* y, bool adds, int64_t n);  // the same with one factor
 };
 
-// Returns the loops for the best instruction set of the machine; T is float or Bf16.
+// Returns the loops for the best instruction set of the machine, as it was when this was first asked.
 template <class T>
-const ElementwiseLoops<T>& elementwise_loops();
+const ElementwiseLoops<T>& elementwise_loops() {
+  static const ElementwiseLoops<T>& best = best_loops<ElementwiseLoops<T>>();
+  return best;
+}
 
 }  // namespace antichain::cpu

@@ -48,7 +48,7 @@ class GroupNormKernel : public Kernel {
       : options_(options),
         x_(options.groups, x),
         planes_{.images = 1, .stride = x_.plane(), .size = x_.plane(), .block = int(x_.block)},
-        loops_(*best(every_batch_norm_loops<T>())) {}
+        loops_(best_loops<BatchNormLoops<T>>()) {}
 
   // Two numbers per channel of each image, and two per group.
   static int64_t workspace_bytes(const Sizes& x) {

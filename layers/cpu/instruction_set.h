@@ -20,4 +20,14 @@ T best(const PerInstructionSet<T>& of) {
   return of.baseline;
 }
 
+// Returns the loops of a kind, such as SoftmaxLoops or BatchNormLoops<float>, for each instruction set. Each
+// kind has a file that compiles them (every_set.inc).
+template <class Loops>
+const PerInstructionSet<const Loops*>& every();
+
+template <class Loops>
+const Loops& best_loops() {
+  return *best(every<Loops>());
+}
+
 }  // namespace antichain::cpu

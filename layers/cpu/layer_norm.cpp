@@ -67,7 +67,7 @@ template <class T>
 class LayerNormKernel : public Kernel {
  public:
   LayerNormKernel(const LayerNorm& op, const TensorSpec& x)
-      : options_(op.options), all_(op, x), loops_(*best(every_layer_norm_loops<T>())) {}
+      : options_(op.options), all_(op, x), loops_(best_loops<LayerNormLoops<T>>()) {}
 
   static int64_t workspace_bytes(const Tiles& all) {
     return 2 * Workspace::rounded(all.padded() * int64_t(sizeof(float))) +

@@ -1,23 +1,5 @@
 #include "layers/cpu/layer_norm_loops.h"
 
-// Vectors wider than registers are fine here: no function that takes them is called from elsewhere.
-#pragma GCC diagnostic ignored "-Wpsabi"
-
-namespace antichain::cpu {
-namespace {
-
 #define ANTICHAIN_LOOPS "layers/cpu/layer_norm_loops.inc"
-#include "layers/cpu/per_instruction_set.inc"
-
-}  // namespace
-
-template <class T>
-const PerInstructionSet<const LayerNormLoops<T>*>& every_layer_norm_loops() {
-  static const PerInstructionSet<const LayerNormLoops<T>*> loops = {&baseline::loops<T>, &avx2::loops<T>,
-                                                                    &avx512::loops<T>};
-  return loops;
-}
-template const PerInstructionSet<const LayerNormLoops<float>*>& every_layer_norm_loops();
-template const PerInstructionSet<const LayerNormLoops<Bf16>*>& every_layer_norm_loops();
-
-}  // namespace antichain::cpu
+#define ANTICHAIN_KIND LayerNormLoops
+#include "layers/cpu/every_set.inc"

@@ -35,6 +35,7 @@ struct RowGradients {
 };
 
 // Weights, biases and sums of columns have a number for each of a row's, in whole vectors.
+// T is float or Bf16. Bf16 numbers are widened to float32 for computing, and each result is rounded.
 template <class T>
 struct LayerNormLoops {
   // Computes each row's mean and sum of squared deviations from it.
@@ -52,9 +53,5 @@ struct LayerNormLoops {
   void (*columns)(const T* x, const T* dy, const Rows&, int64_t rows, const RowNormals&, double* sum,
                   double* product);
 };
-
-// T is float or Bf16. Bf16 numbers are widened to float32 for computing, and each result is rounded.
-template <class T>
-const PerInstructionSet<const LayerNormLoops<T>*>& every_layer_norm_loops();
 
 }  // namespace antichain::cpu

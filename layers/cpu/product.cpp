@@ -18,12 +18,12 @@ void pack(const Strided& b, int64_t inner, int64_t columns, float* panel) {
 }
 
 // Adds to (or, at the beginning of a sum, sets) `rows` rows and at most panel_columns columns of c.
-void add_block(AddProduct* add, const float* a, int64_t a_row, const float* panel, int64_t inner, bool begins,
-               float* c, int64_t c_row, int64_t rows, int64_t columns) {
+void add_block(const ProductLoops& loops, const float* a, int64_t a_row, const float* panel, int64_t inner,
+               bool begins, float* c, int64_t c_row, int64_t rows, int64_t columns) {
   float sums[most_rows * panel_columns] = {};
   if (!begins)
     for (int64_t r = 0; r < rows; ++r) std::copy_n(c + r * c_row, columns, sums + r * panel_columns);
-  add(a, a_row, panel, inner, sums, rows);
+  loops.add(a, a_row, panel, inner, sums, rows);
   for (int64_t r = 0; r < rows; ++r) std::copy_n(sums + r * panel_columns, columns, c + r * c_row);
 }
 
@@ -31,7 +31,7 @@ void add_block(AddProduct* add, const float* a, int64_t a_row, const float* pane
 
 void multiply(const float* a, const Strided& b, float* c, int64_t rows, int64_t inner, int64_t columns,
               Result result) {
-  AddProduct* const add = best(every_add_product());
+  const ProductLoops& loops = best_loops<ProductLoops>();
 #pragma omp parallel for schedule(dynamic)
   for (int64_t j = 0; j < columns; j += panel_columns) {
     const int64_t width = std::min(panel_columns, columns - j);
@@ -41,7 +41,7 @@ void multiply(const float* a, const Strided& b, float* c, int64_t rows, int64_t 
       const int64_t depth = std::min(most_inner, inner - k);
       pack({b.at + k * b.row + j * b.column, b.row, b.column}, depth, width, panel);
       for (int64_t i = 0; i < end; i += most_rows)
-        add_block(add, a + i * inner + k, inner, panel, depth, k == 0, c + i * columns + j, columns,
+        add_block(loops, a + i * inner + k, inner, panel, depth, k == 0, c + i * columns + j, columns,
                   std::min(most_rows, end - i), width);
     }
   }

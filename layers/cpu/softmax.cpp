@@ -25,7 +25,7 @@ int64_t workspace_bytes(int threads, int64_t channels) {
 template <class T>
 class SoftmaxKernel : public Kernel {
  public:
-  explicit SoftmaxKernel(const TensorSpec& x) : view_(as_image(x)), loops_(*best(every_softmax_loops())) {}
+  explicit SoftmaxKernel(const TensorSpec& x) : view_(as_image(x)), loops_(best_loops<SoftmaxLoops>()) {}
 
   void forward(Context& context, const Forward& f) const override {
     const T* x = f.x[0].data<T>();

@@ -14,6 +14,4 @@ struct SoftmaxLoops {
   void (*backward)(const float* y, float* gradient, int64_t n);  // dy becomes dx
 };
 
-const PerInstructionSet<const SoftmaxLoops*>& every_softmax_loops();
-
 }  // namespace antichain::cpu

@@ -146,7 +146,7 @@ std::vector<double> everything(const cpu::BatchNormLoops<T>& loops, int block, i
 
 template <class T>
 void expect_same_bits() {
-  const auto& [baseline, avx2, avx512] = cpu::every_batch_norm_loops<T>();
+  const auto& [baseline, avx2, avx512] = cpu::every<cpu::BatchNormLoops<T>>();
   for (int block : {1, 8, 16})
     for (int64_t pixels : {1, 4, 15, 64, 1025}) {
       const std::vector<double> expected = everything(*baseline, block, pixels);

@@ -79,7 +79,7 @@ std::vector<double> everything(const cpu::LayerNormLoops<T>& loops, const cpu::R
 
 template <class T>
 void expect_same_bits_of_rows() {
-  const auto& [baseline, avx2, avx512] = cpu::every_layer_norm_loops<T>();
+  const auto& [baseline, avx2, avx512] = cpu::every<cpu::LayerNormLoops<T>>();
   for (const int64_t length : {5, 16, 56, 100, 1030})
     for (const cpu::Rows& rows : {cpu::Rows{length, length, 16, 8, false},
                                   cpu::Rows{length, 16, 320, 8, true}, cpu::Rows{length, 8, 320, 160, true}})

@@ -82,7 +82,7 @@ TEST(Activate, LetsNanThroughAndEndsAtItsLimits) {
   for (const ActivationFunction f : every_function) {
     const float x[] = {std::nanf(""), infinity, 1e30f, -1e30f};
     float y[4];
-    cpu::best(cpu::every_activate_loops<float>())->forward(f, x, y, 4);
+    cpu::best_loops<cpu::ActivateLoops<float>>().forward(f, x, y, 4);
     const bool bounded = f == ActivationFunction::sigmoid || f == ActivationFunction::hardsigmoid;
     EXPECT_TRUE(std::isnan(y[0])) << name_of(f);
     EXPECT_EQ(y[1], bounded ? 1 : f == ActivationFunction::relu6 ? 6 : infinity) << name_of(f);
@@ -165,13 +165,13 @@ void expect_same_bits(const cpu::PerInstructionSet<const Loops*>& of) {
 }
 
 TEST(Activate, EveryInstructionSetGivesTheSameBits) {
-  expect_same_bits(cpu::every_activate_loops<float>());
-  expect_same_bits(cpu::every_activate_loops<Bf16>());
+  expect_same_bits(cpu::every<cpu::ActivateLoops<float>>());
+  expect_same_bits(cpu::every<cpu::ActivateLoops<Bf16>>());
 }
 
 TEST(ChannelScale, EveryInstructionSetGivesTheSameBits) {
-  expect_same_bits(cpu::every_channel_scale_loops<float>());
-  expect_same_bits(cpu::every_channel_scale_loops<Bf16>());
+  expect_same_bits(cpu::every<cpu::ChannelScaleLoops<float>>());
+  expect_same_bits(cpu::every<cpu::ChannelScaleLoops<Bf16>>());
 }
 
 // One float chain of 12,544 terms would be off by some 100 units.
@@ -187,7 +187,7 @@ TEST(Multiply, TheGradientOfAGateIsNearlyCorrectlyRounded) {
   }
 }
 
-TEST(Softmax, EveryInstructionSetGivesTheSameBits) { expect_same_bits(cpu::every_softmax_loops()); }
+TEST(Softmax, EveryInstructionSetGivesTheSameBits) { expect_same_bits(cpu::every<cpu::SoftmaxLoops>()); }
 
 TEST(Softmax, LargeNumbersDoNotOverflow) {
   const OpCase c{"large", std::make_shared<Softmax>(), {{1, 3}}};

@@ -53,14 +53,14 @@ TEST(Product, OfAMatrixAndItsTransposeIsSymmetric) {
 }
 
 TEST(Product, EveryInstructionSetGivesTheSameBits) {
-  const auto result = [](cpu::AddProduct* add) {
+  const auto result = [](const cpu::ProductLoops* loops) {
     const int64_t rows = 29, inner = 130;
     Floats c = drawn(rows * cpu::panel_columns, 6);
-    add(drawn(rows * inner, 4).data(), inner, drawn(inner * cpu::panel_columns, 5).data(), inner, c.data(),
-        rows);
+    loops->add(drawn(rows * inner, 4).data(), inner, drawn(inner * cpu::panel_columns, 5).data(), inner,
+               c.data(), rows);
     return c;
   };
-  const auto& sets = cpu::every_add_product();
+  const auto& sets = cpu::every<cpu::ProductLoops>();
   const Floats expected = result(sets.baseline);
   if (__builtin_cpu_supports("avx2")) {
     EXPECT_EQ(result(sets.avx2), expected);
