@@ -26,7 +26,8 @@ struct WayChoice {
 // Throws a usage Error where `asked` ("auto", "mpi" or "nccl") is impossible.
 WayChoice choose_way(std::string_view asked, const std::vector<WayFacts>& ranks);
 
-// Returns the way to take after messages were chosen and failed. Throws a usage Error where `asked` is "nccl".
+// Returns the way to take after messages were chosen and failed. Throws a usage Error where `asked` is
+// "nccl".
 WayChoice way_without_messages(std::string_view asked, const std::string& failure);
 
 }  // namespace antichain

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Runs 1, 2, 3 and 4 ranks on this machine's GPUs, as processes and as threads. Tensors go through host memory,
-# or by NCCL where each process has a GPU. Every loss and the final weights are those of one rank, bit by bit,
-# and those of two replicas a stage are the same whatever the cut.
+# Runs 1, 2, 3 and 4 ranks on this machine's GPUs, as processes and as threads. Tensors go through host
+# memory, or by NCCL where each process has a GPU. Every loss and the final weights are those of one rank, bit
+# by bit, and those of two replicas a stage are the same whatever the cut.
 #
 #   tests/scripts/same_numbers_on_gpu.sh build/antichain [MODEL…]
 #

@@ -1,6 +1,6 @@
-// Stages have replicas on devices with memory of their own, on stand-ins (fake_gpu.h, fake_nccl.cpp). The bits
-// are those of CPU ranks with the same plan, over every transport. The sum over the replicas waits for what it
-// needs, and no more. Nothing here runs on a device.
+// Stages have replicas on devices with memory of their own, on stand-ins (fake_gpu.h, fake_nccl.cpp). The
+// bits are those of CPU ranks with the same plan, over every transport. The sum over the replicas waits for
+// what it needs, and no more. Nothing here runs on a device.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,7 @@
 // On a machine with one GPU these tests use NCCL with the rank itself as its peer, and ranks (threads) that
-// share the GPU, through host memory. tests/gpu/program.sh and same_numbers_on_gpu.sh use processes. Elsewhere every test is skipped, by name: "needs a CUDA device". The CUDA module is loaded
-// as the program loads it.
+// share the GPU, through host memory. tests/gpu/program.sh and same_numbers_on_gpu.sh use processes.
+// Elsewhere every test is skipped, by name: "needs a CUDA device". The CUDA module is loaded as the program
+// loads it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
