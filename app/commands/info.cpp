@@ -111,7 +111,7 @@ nlohmann::ordered_json list_schedules() {
 }
 
 void list_all(const InfoOptions& options) {
-  fmt::print("{}\n\n", program_line(backend("cpu").description()));
+  fmt::print("antichain {}\n\n", version());
   nlohmann::ordered_json all = {{"version", version()}};
   all.update(provenance());
   all["models"] = list_models(options);

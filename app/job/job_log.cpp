@@ -70,10 +70,6 @@ Json provenance() {
           {"libraries", {backend("cpu").description(), mpi_library()}}};
 }
 
-std::string program_line(const std::string& device) {
-  return fmt::format("antichain {} (revision {}), {}, {}", version(), revision(), device, mpi_library());
-}
-
 std::string log_line(const std::string& head, const std::string& text) { return hanging(head, 10, text); }
 
 std::string hosts_in_short(const std::vector<std::string>& host_of_rank) {
@@ -104,7 +100,8 @@ std::string describe(const JobStart& facts) {
   std::vector<std::string> cores;
   for (size_t r = 0; r < facts.cores.size(); ++r)
     if (r == 0 || facts.cores[r] != facts.cores[r - 1]) cores.push_back(std::to_string(facts.cores[r]));
-  std::string text = log_line("Program", program_line(facts.device));
+  std::string text = log_line("Program", fmt::format("antichain {} (revision {}), {}, {}", version(),
+                                                     revision(), facts.device, mpi_library()));
   text += log_line("Command", shell_words(facts.command));
   text += log_line("Hosts", fmt::format("{}; {} a rank on {} core{}", hosts_in_short(facts.hosts),
                                         counted(facts.threads, "thread"), fmt::join(cores, ", "),

@@ -20,9 +20,8 @@ struct JobStart {
   std::string device, started;       // "2026-11-21 14:22:16 UTC"
 };
 
-// Returns program, revision and libraries, as data or in one line.
+// Returns program, revision and libraries.
 nlohmann::ordered_json provenance();
-std::string program_line(const std::string& device);
 // Returns the words as they would be typed in a shell.
 std::string shell_words(const std::vector<std::string>&);
 

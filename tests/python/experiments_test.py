@@ -117,6 +117,20 @@ class Experiments(InAFolder):
         self.assertIn("| two | 3 |", self.text("t1/report.md"))
         self.assertIn("<td>two</td><td>3</td>", self.text("t1/report.html"))
 
+    def test_a_study_takes_a_network_from_a_file(self):
+        shutil.copytree(ROOT / "tests/golden/small.antichain", self.folder / "small.antichain")
+        words = (
+            "speedup --graph small.antichain --methods antichain --ranks 2 --microbatch 2 --microbatches 2 "
+            "--mode measure --dataset synthetic --train-steps 2 --launcher threads --out study"
+        )
+        out, _ = self.run_it(words)
+        self.assertIn("[1/1] small on 2 by antichain", out)
+        self.assertNotIn("alexnet", out)
+        graph = self.json("small.antichain/graph.json")
+        next(node for node in graph["nodes"] if node["name"] == "drop")["options"]["p"] = 0.25
+        (self.folder / "small.antichain/graph.json").write_text(json.dumps(graph))
+        self.refused(words, 2, "holds results of other settings: network was")
+
     def test_a_simulated_study_has_a_report(self):
         out, _ = self.run_it(SIMULATED)
         cell = self.json("study/cells/one-antichain-3-simulate.json")

@@ -144,14 +144,6 @@ TEST_F(GraphProgram, IsTheSameNetworkInEveryCommand) {
               read_file(path(std::string("net.antichain") + file)));
 }
 
-TEST_F(GraphProgram, AStudyTakesIt) {
-  const std::string study = "experiment speedup --methods antichain --ranks 2 --microbatch 2 --out study ";
-  const std::string out = ran(study + "--graph small.antichain");
-  EXPECT_THAT(out, AllOf(HasSubstr("[1/1] small on 2 by antichain"), ::testing::Not(HasSubstr("alexnet"))));
-  write_changed("narrow.antichain", [](Json& graph) { node(graph, "drop")["options"]["p"] = 0.25; });
-  expect_refused(study + "--graph narrow.antichain", 2, "graph");
-}
-
 // The recording is PyTorch's (tests/golden/graph_folder.py).
 TEST_F(GraphProgram, CheckAgreesWithWhatPyTorchRecorded) {
   const std::string out = ran("check --graph small.antichain --json check.json");

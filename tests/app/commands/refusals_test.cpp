@@ -83,7 +83,6 @@ TEST_F(Refusals, RefusesOptionsThatNothingReads) {
   expect_refused(simulate + "--plan plan.json --stages 1 --at-most", 2,
                  "is a plan of 2 stages, but --stages 1");
   ran(simulate + "--plan plan.json --stages 3 --at-most");
-  expect_refused("rehearse --profile p.json --stages 2 --transport ipc", 2, "--transport ipc moves tensors");
   // What train says of the network must be true of the profile that is rehearsed.
   expect_refused(rehearse + "--model vgg16", 2,
                  "the model vgg16 is given, but p.json is the profile of resnet20");

@@ -46,14 +46,13 @@ def profile_in(folder, model):
 class Profiles:
     """Where profiles come from: a folder, or measured once and kept in OUT/profiles."""
 
-    def __init__(self, program, children, out, settings, mode="simulate"):
+    def __init__(self, program, children, out, settings, asked):
         self.program, self.children, self.out, self.settings = program, children, out, settings
-        self.measuring = mode == "measure"  # under the load of the run
+        self.measuring = asked.get("mode") == "measure"  # under the load of the run
+        self.own, self.graph = asked.get("own"), asked.get("graph")
 
     def network_words(self, model):
-        return (
-            ["--graph", self.settings["graph"]] if model == self.settings.get("own") else ["--model", model]
-        )
+        return ["--graph", self.graph] if model == self.own else ["--model", model, "--form", "cifar"]
 
     def kept(self, model, ranks):
         size = self.settings["microbatch"]
@@ -66,7 +65,7 @@ class Profiles:
         if file.is_file():  # whole, as the program writes it
             return file
         log = self.out.file("profiles", file.name + ".log")
-        words = ["profile", "--form", "cifar", "--batch", int(self.settings["microbatch"]) * OF_PROFILE]
+        words = ["profile", "--batch", int(self.settings["microbatch"]) * OF_PROFILE]
         words += ["--microbatches", OF_PROFILE, "--json", file, *self.network_words(model)]
         words += words_of(self.settings, COMPUTING)
         start = (
