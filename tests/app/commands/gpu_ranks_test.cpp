@@ -76,20 +76,29 @@ TEST_F(GpuRanks, ProcessesMeasureEachOnItsOwn) {
 TEST_F(GpuRanks, TheLinkIsMeasuredTheWayThatTensorsGo) {
   const std::string profile =
       "profile " + network + "--profile-cache none --seconds 0.01 --json measured.json ";
-  for (const auto& [choice, way] :
-       {std::pair("auto", "ranks 0 and 1 are threads of one process"), std::pair("mpi", "--transport mpi")}) {
+  const std::string way = "tensors travel through host memory";  // of threads
+  for (const char* choice : {"auto", "mpi"}) {
     const ProgramRun run = on_threads(2, "FAKE_GPUS=2", profile + "--transport " + choice);
     EXPECT_EQ(run.code, 0) << run.err;
-    EXPECT_THAT(one_line(run.out), HasSubstr(std::string("tensors travel through host memory: ") + way));
-    EXPECT_THAT(run.out, HasSubstr("us: tensors travel through host memory"));
-    EXPECT_THAT(text_of("measured.json"), HasSubstr("\"link_way\": \"tensors travel through host memory"));
+    EXPECT_THAT(run.out, HasSubstr("us: " + way)) << choice;
+    EXPECT_THAT(text_of("measured.json"), HasSubstr("\"link_way\": \"" + way));
     const ProgramRun plan = run_program(folder_.str(), "plan --profile measured.json --stages 2");
-    EXPECT_THAT(one_line(plan.out),
-                HasSubstr("measured with the profile, where tensors travel through host memory"));
+    EXPECT_THAT(one_line(plan.out), HasSubstr("measured with the profile, where " + way));
   }
-  const ProgramRun other = on_threads(2, "FAKE_GPUS=2", profile + "--transport nccl");
-  EXPECT_EQ(other.code, int(ExitCode::usage)) << other.err;
-  EXPECT_THAT(one_line(other.err), HasSubstr("ranks 0 and 1 are threads of one process"));
+  const ProgramRun refused = on_threads(2, "FAKE_GPUS=2", profile + "--transport nccl");
+  EXPECT_EQ(refused.code, int(ExitCode::usage)) << refused.err;
+  EXPECT_THAT(one_line(refused.err), HasSubstr("ranks 0 and 1 are threads of one process"));
+
+  // A profile of ranks that went another way.
+  const std::string other_way = "tensors travel from GPU to GPU by NCCL 2.28.9";
+  std::string measured = text_of("measured.json");
+  measured.replace(measured.find(way), way.size(), other_way);
+  std::ofstream(folder_.path() / "measured.json") << measured;
+  const ProgramRun other = on_threads(
+      2, "FAKE_GPUS=2",
+      "train " + network + "--profile measured.json --dataset synthetic --steps 1 --transport mpi");
+  EXPECT_EQ(other.code, 0) << other.err;
+  EXPECT_THAT(one_line(other.err), HasSubstr("the link of measured.json was measured where " + other_way));
 }
 
 TEST_F(GpuRanks, TheLogSaysWhatRanksSeeAndShare) {
