@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -302,31 +301,6 @@ TEST(GraphFile, WhatIsNoNetworkIsRefusedByTheNodeAndWhereItComesFrom) {
   expect_error([] { read_graph_file("/nowhere/net"); }, {"can't read /nowhere/net"});
   expect_error([] { to_graph_json(lower(make_model("resnet20", {.microbatch = 2}), cpu_engine()), ""); },
                {"before it is lowered"});
-}
-
-// A linear reader takes some 10 µs a node. A quadratic one would take minutes, so the limit may be generous.
-TEST(GraphFile, AHundredThousandNodesAreReadInSeconds) {
-  constexpr int nodes = 100'000;
-  std::string text = R"({"format": "antichain graph", "version": 1, "model": "long", "inputs": [
-    {"name": "images", "shape": [2, 4, 4], "dtype": "float32"},
-    {"name": "labels", "shape": [], "dtype": "int32"}],
-    "nodes": [{"name": "n0", "op": "relu", "inputs": ["images"]})";
-  for (int i = 1; i < nodes; ++i)
-    text += fmt::format(
-        ",\n{{\"name\": \"n{}\", \"op\": \"activate\", \"inputs\": [\"n{}\"], "
-        "\"options\": {{\"function\": \"silu\"}}}}",
-        i, i - 1);
-  text += fmt::format(R"(, {{"name": "flatten", "op": "flatten", "inputs": ["n{}"]}},
-    {{"name": "loss", "op": "softmax_cross_entropy", "inputs": ["flatten", "labels"]}}]}})",
-                      nodes - 1);
-  const auto start = std::chrono::steady_clock::now();
-  const GraphFile file(text, "long.json");
-  const Graph graph = file.graph({.microbatch = 2});
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  EXPECT_EQ(graph.size(), nodes + 4);
-  EXPECT_EQ(graph.find("n99999"), nodes + 1);
-  EXPECT_LT(seconds, 20);
-  RecordProperty("seconds", std::to_string(seconds));
 }
 
 }  // namespace
