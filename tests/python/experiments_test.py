@@ -1,6 +1,9 @@
 """These tests run experiments as a user does, on networks of a few nodes. The program is $ANTICHAIN; figures
 need matplotlib, and pictures of networks Graphviz."""
 
+import contextlib
+import gc
+import io
 import json
 import os
 import pathlib
@@ -12,6 +15,7 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 import xml.dom.minidom
 
 from antichain import AntichainError
@@ -35,27 +39,16 @@ SIMULATED = (
     "speedup --profiles profiles --models one,two --ranks 1,2,3 --methods "
     "antichain,cudasize,handsplit,antichain+replicas,data-parallel --microbatches 6 --out study"
 )
+SWEPT = SIMULATED.replace("speedup", "sweep")
 REHEARSED = (
     "speedup --profiles profiles --models one,two --ranks 2,3 --methods antichain,cudasize --microbatches 4 "
     "--mode rehearse --steps 1 --launcher threads --out study"
 )
 FULL = {
-    "format": "antichain cell 1",
-    "mode": "measured",
-    "model": "m",
-    "method": "antichain+replicas",
-    "ranks": 8,
-    "microbatch": 16,
-    "microbatches": 32,
-    "plan_hash": "0123456789abcdef",
-    "stages": "3+5x1",
-    "planning_s": 0.1 + 0.2,
-    "one_device_s": 1.5,
-    "slowest_s": 0.25,
-    "imbalance": 1.01,
-    "time_scale": 2.5,
-    "boundary_bytes": 123456789012,
-    "memory_bytes": 5,
+    "format": "antichain cell 1", "mode": "measured", "model": "m", "method": "antichain+replicas",
+    "ranks": 8, "microbatch": 16, "microbatches": 32, "plan_hash": "0123456789abcdef", "stages": "3+5x1",
+    "planning_s": 0.1 + 0.2, "one_device_s": 1.5, "slowest_s": 0.25, "imbalance": 1.01, "time_scale": 2.5,
+    "boundary_bytes": 123456789012, "memory_bytes": 5,
     "predicted": {"step_s": 1 / 3, "bubble_share": -0.25, "busy_s": [0.1, 0.2, 0.3]},
     "rehearsed": {"step_s": 2 / 3, "bubble_share": 0.5, "busy_s": []},
     "measured": {"step_s": 0.7, "steps": 9, "data": "CIFAR-10", "loss": [], "starved_share": 0.1},
@@ -74,12 +67,8 @@ class InAFolder(unittest.TestCase):
     def start(self, words, python=sys.executable, **environment):
         words = words if isinstance(words, list) else words.split()
         return subprocess.Popen(
-            [python, "-m", "antichain.experiments", *words],
-            cwd=self.folder,
-            env={**os.environ, **environment},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+            [python, "-m", "antichain.experiments", *words], cwd=self.folder,
+            env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )
 
     def run_it(self, words, code=0, **environment):
@@ -90,9 +79,24 @@ class InAFolder(unittest.TestCase):
         return out, err
 
     def refused(self, words, code, sentence, **environment):
-        _, err = self.run_it(words, code, **environment)
-        self.assertIn(sentence, err)
-        self.assertEqual(len(err.splitlines()), 1, err)
+        """As run_it, but within this process, which starts at once."""
+        words = words if isinstance(words, list) else words.split()
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.folder)
+        handlers = [(number, signal.getsignal(number)) for number in start.SIGNALS]
+        with (
+            unittest.mock.patch.object(sys, "argv", ["experiments", *words]),
+            unittest.mock.patch.dict(os.environ, environment),
+            contextlib.redirect_stderr(io.StringIO()) as err,
+            self.assertRaises(SystemExit) as ended,
+        ):
+            main.main()
+        for number, handler in handlers:
+            signal.signal(number, handler)
+        ended.exception.__context__ = None  # which has the folder's lock
+        gc.collect()
+        self.assertIn(sentence, err.getvalue())
+        self.assertEqual((ended.exception.code, len(err.getvalue().splitlines())), (code, 1), err.getvalue())
 
     def json(self, name):
         return json.loads((self.folder / name).read_text())
@@ -154,13 +158,7 @@ class Experiments(InAFolder):
         for picture in pictures:
             xml.dom.minidom.parse(str(self.folder / "study" / picture))
         lines = self.text("study/figures/speedup-one.svg")
-        for label in (
-            "speedup over one rank",
-            "ranks",
-            "antichain+replicas",
-            "data-parallel",
-            "simulated",
-        ):
+        for label in ("speedup over one rank", "ranks", "antichain+replicas", "data-parallel", "simulated"):
             self.assertIn(label, lines)
         self.assertRegex(self.text("study/figures/timeline-one.svg"), r"idle \d+ %")
 
@@ -194,28 +192,28 @@ class Experiments(InAFolder):
         self.assertIn("rehearsed", self.json("planned/cells/one-antichain-2-rehearse.json"))
 
     def test_finished_cells_are_kept(self):
-        self.run_it(SIMULATED)
+        self.run_it(SWEPT)
         kept = self.folder / "study/cells/one-antichain-3-simulate.json"
         gone = self.folder / "study/cells/two-cudasize-2-simulate.json"
         marked = kept.read_text().replace('"imbalance": ', '"imbalance": 7')  # so that it is known again
         kept.write_text(marked)
         gone.unlink()
-        out, _ = self.run_it(SIMULATED)
+        out, _ = self.run_it(SWEPT)
         self.assertEqual(kept.read_text(), marked)
         self.assertTrue(gone.exists())
         self.assertIn("two: 1 cell simulated", out)
         self.assertNotIn("one: ", out)
-        self.refused(SIMULATED + " --objective compute", 2, 'objective was "makespan"')
+        self.refused(SWEPT + " --objective compute", 2, 'objective was "makespan"')
         self.refused(
             "table1 --profiles profiles --models one --out study", 2, "not of an experiment called table1"
         )
         # What is not given is as it was begun.
-        self.run_it(SIMULATED.replace("--microbatches 6 ", ""))
+        self.run_it(SWEPT.replace("--microbatches 6 ", ""))
         kept.write_text(marked[:40])
-        self.refused(SIMULATED, 3, "one-antichain-3-simulate.json")  # a damaged cell is no result
+        self.refused(SWEPT, 3, "one-antichain-3-simulate.json")  # a damaged cell is no result
 
     def test_a_folder_that_the_program_itself_filled_goes_on(self):
-        self.run_it(SIMULATED)
+        self.run_it(SIMULATED.replace("one,two", "one"))
         record = self.json("study/experiment.json")
         settings = {name: value for name, value in record["settings"].items() if value is not None}
         settings |= {"launcher": "", "link_bytes_per_s": -1.0, "link_latency_s": -1.0, "time_scale": 0.0}
@@ -226,7 +224,7 @@ class Experiments(InAFolder):
         self.run_it("report --out study")
         after = self.text("study/report.md")
         self.assertEqual(before.split("## Made with")[0], after.split("## Made with")[0])
-        self.run_it(SIMULATED)
+        self.run_it(SWEPT)
         self.assertEqual(self.json("study/experiment.json")["settings"]["launcher"], "threads")
 
     def test_without_plotters_the_report_has_tables_and_says_so(self):
@@ -237,6 +235,9 @@ class Experiments(InAFolder):
         report = self.text("study/report.md")
         self.assertIn("No graphs of models: Graphviz is not installed", report)
         self.assertNotIn("![", report)
+        (self.folder / "matplotlib/__init__.py").write_text("__version_info__ = 3, 5, 1")
+        out, _ = self.run_it("report --out study", PATH=str(self.folder))
+        self.assertIn("No plots: this matplotlib is older than 3.6.\n", out)
 
     def test_an_interrupted_sweep_goes_on(self):
         least = 0
@@ -266,7 +267,7 @@ class Experiments(InAFolder):
         self.assertIn("Failed: one-antichain-3-rehearse", self.text("study/report.md"))
         _, err = self.run_it("report --out study", 4)
         self.assertIn("one-antichain-3-rehearse is not finished", err)
-        self.run_it(REHEARSED)
+        self.run_it(REHEARSED.replace("speedup", "sweep"))
         self.assertEqual(self.cells(), 8)
 
     @unittest.skipUnless(shutil.which("mpirun"), "needs mpirun")
@@ -278,9 +279,7 @@ class Experiments(InAFolder):
         words += "--microbatches 2 --train-steps 3 --dataset synthetic --out study"
         words = [*words.split(), "--launcher", "mpirun --oversubscribe --bind-to none -n {}"]
         environment = {
-            "OMPI_ALLOW_RUN_AS_ROOT": "1",
-            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-            "CLICOLOR_FORCE": "1",
+            "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "CLICOLOR_FORCE": "1",
         }
         self.run_it(words, **environment)
         header = "| predicted step, ms | rehearsed step, ms | measured step, ms | difference, % |"
@@ -306,10 +305,7 @@ class Experiments(InAFolder):
         words += "--microbatches 32 --link-bytes-per-s 0 --link-latency-s 0 --profiles"
         self.run_it([*words.split(), PUBLISHED])
         least = {
-            "resnet101": (3.6, 6.4),
-            "densenet121": (3.6, 6.4),
-            "vgg16": (2.9, 4.0),
-            "alexnet": (2.8, 2.9),
+            "resnet101": (3.6, 6.4), "densenet121": (3.6, 6.4), "vgg16": (2.9, 4.0), "alexnet": (2.8, 2.9),
         }
         for model, (on4, on8) in least.items():
             for ranks, speedup in ((4, on4), (8, on8)):
@@ -332,6 +328,17 @@ class Experiments(InAFolder):
             ("sweep --models one --profiles profiles --schedule 1f2b", 2, "did you mean '1f1b'?"),
             ("sweep --models one --profiles profiles --microbatches 0", 2, "--microbatches"),
             ("sweep --models one --profiles profiles --launcher mpiexecute", 2, "no program here"),
+            ("sweep --models one --profiles profiles --launcher=", 2, "--launcher has no words"),
+            ("sweep --models one --profiles profiles --in-flight 2", 2, "--in-flight limits"),
+            ("sweep --models one --profiles profiles --steps 0", 2, "--steps takes a whole number"),
+            ("sweep --models one --profiles profiles --watchdog 3", 2, "--watchdog does nothing"),
+            ("sweep --models one --profiles profiles --mode rehearse --watchdog x", 2, "takes a time"),
+            ("sweep --models one --profiles profiles --microbatch 4", 2, "does nothing with the profiles"),
+            ("sweep --models resnet20 --microbatch 1,2", 2, "--microbatch takes a number"),
+            ("sweep --models resnet20 --train-steps 0", 2, "--train-steps takes a number"),
+            ("sweep --models resnet20 --train-steps 5 --epochs 1", 2, "leave out one of the two"),
+            ("sweep --models resnet20 --dataset cifar1", 2, "cifar1"),
+            ("sweep --models resnet20 --program /bin/echo", 127, "/bin/echo is not the program antichain"),
             ("sweep --models one --profiles profiles --program nowhere", 127, "nowhere is no program"),
             ("sweep --models three --profiles profiles", 3, "profiles has no profile of three"),
             ("report --out nowhere", 3, "holds no study"),
@@ -351,7 +358,36 @@ class Experiments(InAFolder):
         program = self.folder / "alone"
         program.write_text("""#!/bin/sh\necho '{"libraries": ["oneDNN", "no MPI"]}'\n""")
         program.chmod(0o755)
-        self.refused(f"sweep --program {program} --dry-run", 2, "is built without MPI, so mpirun can't start")
+        refused = f"sweep --program {program} --mode rehearse --dry-run"
+        self.refused(refused, 2, "is built without MPI, so mpirun can't start")
+        self.run_it(f"sweep --program {program} --models one --profiles profiles --dry-run")  # starts no rank
+
+    def test_a_report_of_several_jobs_says_where_their_cells_are_from(self):
+        words = "sweep --profiles profiles --ranks 2 --methods antichain --microbatches 4 --out study/parts/"
+        for name in ("one", "two"):
+            self.run_it(f"{words}{name} --models {name}")
+        record = self.json("study/parts/two/experiment.json")
+        (self.folder / "study/parts/two/experiment.json").write_text(json.dumps(record | {"host": "node7"}))
+        self.run_it("report --out study")
+        self.assertEqual(self.cells(), 2)
+        self.assertEqual(self.json("study/experiment.json")["asked"]["models"], ["one", "two"])
+        self.assertIn("; node7 with", self.text("study/report.md"))
+        record["settings"]["microbatches"] = 5
+        (self.folder / "study/parts/two/experiment.json").write_text(json.dumps(record))
+        self.refused("report --out study", 2, "are of other settings")
+        (self.folder / "study/parts/two/experiment.json").write_text("{")
+        self.refused("report --out study", 3, "two/experiment.json is no record of an experiment")
+
+    def test_a_fault_of_the_system_is_a_sentence(self):
+        model = "x" * 250
+        shutil.copy(self.folder / "profiles/one.txt", self.folder / f"profiles/{model}.txt")
+        words = f"sweep --profiles profiles --models {model} --ranks 1 --methods antichain --out study"
+        self.refused(words, 3, "File name too long")
+
+    def test_names_are_no_formulas(self):
+        shutil.copy(self.folder / "profiles/one.txt", self.folder / "profiles/$x_$.txt")
+        self.run_it("speedup --profiles profiles --models $x_$ --ranks 1,2 --methods antichain --out study")
+        self.assertIn(">$x_$, simulated<", self.text("study/figures/speedup-$x_$.svg"))
 
     def test_numpy_is_not_needed(self):
         code = "import sys; sys.modules['numpy'] = None; import antichain.experiments.__main__"
@@ -374,10 +410,7 @@ class Cells(InAFolder):
     def test_measured_speedups_are_over_a_measured_rank(self):
         def measured(method, ranks, step_s):
             return {
-                **FULL,
-                "method": method,
-                "ranks": ranks,
-                "measured": {**FULL["measured"], "step_s": step_s},
+                **FULL, "method": method, "ranks": ranks, "measured": {**FULL["measured"], "step_s": step_s},
             }
 
         one, two, other = measured("antichain", 1, 6), measured("antichain", 2, 4), measured("block", 2, 3)
@@ -420,16 +453,12 @@ class Texts(unittest.TestCase):
         report.table(["model", "x"], [[document.literal("a|*b*<i>"), "**1**"], ["c", "2"]])
         report.picture("figures/x.svg", 'the "picture"')
         self.assertEqual(
-            report.markdown(),
-            "# A < B\n\n## Second\n\n**bold** and `a<b`\n\n| model | x |\n| --- | ---: |\n"
+            report.markdown(), "# A < B\n\n## Second\n\n**bold** and `a<b`\n\n| model | x |\n| --- | ---: |\n"
             "| a\\|\\*b\\*\\<i\\> | **1** |\n| c | 2 |\n\n" + '![the "picture"](figures/x.svg)\n\n',
         )
         for part in (
-            "<title>A &lt; B</title>",
-            "<h2>Second</h2>",
-            "<b>bold</b> and <code>a&lt;b</code>",
-            "<th>model</th><th>x</th>",
-            "<td>a|*b*&lt;i&gt;</td><td><b>1</b></td>",
+            "<title>A &lt; B</title>", "<h2>Second</h2>", "<b>bold</b> and <code>a&lt;b</code>",
+            "<th>model</th><th>x</th>", "<td>a|*b*&lt;i&gt;</td><td><b>1</b></td>",
             '<img src="figures/x.svg" alt="the &quot;picture&quot;"',
         ):
             self.assertIn(part, report.html())
@@ -463,8 +492,7 @@ class Texts(unittest.TestCase):
         for text, words in (
             ("Plan\n\nantichain: p.json is no plan: plan again\n" + aborted, "p.json is no plan: plan again"),
             (f"Plan\n{rule}{slots}:\n\n  antichain\n\nRequest fewer.\n{rule}", slots.replace("\n", " ")),
-            (rule + root + rule, "set OMPI_ALLOW_RUN_AS_ROOT=1"),
-            ("dot\nline 3: what?\n", "line 3: what?"),
+            (rule + root + rule, "set OMPI_ALLOW_RUN_AS_ROOT=1"), ("dot\nline 3: what?\n", "line 3: what?"),
         ):
             with tempfile.NamedTemporaryFile("w") as log:
                 log.write(text)

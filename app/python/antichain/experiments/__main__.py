@@ -9,24 +9,16 @@ import shutil
 import sys
 import time
 
+from antichain.error import AntichainError
 from antichain.experiments import cells as of
 from antichain.experiments import table1
 from antichain.experiments.document import counted
-from antichain.experiments.folder import ResultsFolder
+from antichain.experiments.folder import ResultsFolder, own_command
 from antichain.experiments.report import Report, starved_cells
-from antichain.experiments.start import (
-    BAD_INPUT,
-    FAILED,
-    USAGE,
-    AntichainError,
-    Children,
-    Program,
-    refusal,
-    refuse_several_processes,
-)
-from antichain.experiments.study import COMPUTING, LINK, REHEARSING, STEP, Study, profile_in, words_of
+from antichain.experiments.start import BAD_INPUT, FAILED, Children, Program, alone, refusal
+from antichain.experiments.study import COMPUTING, LINK, REHEARSING, STEP, Study, flag, profile_in, words_of
 
-MOST_RANKS = 1024
+MOST_RANKS, MOST_COUNTED = 1024, 999_999
 # The settings on which a cell's figures depend: name, default, help. The program checks what they say.
 SETTINGS = (
     ("profiles", None, "a folder with MODEL.txt (PipeDream's) or MODEL.json of every model [measured here]"),
@@ -53,28 +45,27 @@ SETTINGS = (
     ("threads", 1, "of each rank"),
     ("precision", "float32", "as for antichain train"),
 )
-WHOLE = {"microbatches", "microbatch", "epochs", "threads"}  # which are multiplied or counted here
 DEFAULTS = {name: default for name, default, _ in SETTINGS}
+TRAINING = ("epochs", "seed", "dataset", "data_dir", *COMPUTING)
+OF_OUR_PROFILES = ("microbatch", "train_steps", *TRAINING)  # another's say nothing of how to train
 
 
 class Parser(argparse.ArgumentParser):
     """Says what is wrong in one sentence, as the program does."""
 
+    options = set()  # of all commands
+
+    def add_argument(self, *names, **how):
+        self.options.update(names)
+        return super().add_argument(*names, **how)
+
     def error(self, message):
         if "unrecognized arguments: " in message:
             word = message.partition(": ")[2].split()[0].partition("=")[0]
-            known = [option for action in self._all_actions() for option in action.option_strings]
-            near = difflib.get_close_matches(word, known, 1)
-            message = f"there is no option '{word}': " + (
-                f"did you mean {near[0]}?" if near else "see --help"
-            )
+            near = difflib.get_close_matches(word, self.options, 1)
+            hint = f"did you mean {near[0]}?" if near else "see --help"
+            message = f"there is no option '{word}': {hint}"
         raise refusal(message)
-
-    def _all_actions(self):
-        inner = [
-            p for a in self._actions if isinstance(a, argparse._SubParsersAction) for p in a.choices.values()
-        ]
-        return [*self._actions, *(action for parser in inner for action in parser._actions)]
 
 
 def names(text, option, known, all_of):
@@ -88,22 +79,21 @@ def names(text, option, known, all_of):
     for part in parts:
         if known and part not in known:
             near = difflib.get_close_matches(part, known, 1)
-            raise refusal(
-                f"there is no method '{part}': "
-                + (f"did you mean '{near[0]}'?" if near else f"choose {', '.join(known)}")
-            )
+            hint = f"did you mean '{near[0]}'?" if near else f"choose {', '.join(known)}"
+            raise refusal(f"there is no method '{part}': {hint}")
     return parts
 
 
-def counts(text, option, most=MOST_RANKS):
+def is_count(text, most):
+    return text.isascii() and text.isdigit() and len(text) <= len(str(most)) and 1 <= int(text) <= most
+
+
+def counts(text, option):
     """Returns the numbers of a list with commas."""
     parts = text.split(",")
-    if len(set(parts)) < len(parts) or not all(
-        p.isascii() and p.isdigit() and len(p) < 7 and 1 <= int(p) <= most for p in parts
-    ):
-        raise refusal(
-            f"{option} takes numbers from 1 to {most} with commas between them, each once, not '{text}'"
-        )
+    if len(set(parts)) < len(parts) or not all(is_count(part, MOST_RANKS) for part in parts):
+        what = f"numbers from 1 to {MOST_RANKS} with commas between them, each once"
+        raise refusal(f"{option} takes {what}, not '{text}'")
     return [int(part) for part in parts]
 
 
@@ -113,34 +103,28 @@ def parser():
 
     def add(name, help):
         command = commands.add_parser(name, help=help, description=help, allow_abbrev=False)
-        command.add_argument(
-            "--program", metavar="FILE", help="the program [$ANTICHAIN, else antichain in PATH]"
-        )
-        command.add_argument(
-            "--out", metavar="FOLDER", help="the results folder; what it holds of them is kept"
-        )
+        command.add_argument("--program", metavar="FILE", help="[$ANTICHAIN, else antichain in PATH]")
+        command.add_argument("--out", metavar="FOLDER", help="the results; what it holds of them is kept")
         return command
 
+    listed = {"metavar": "LIST", "help": "with commas between them"}
     command = add("table1", "partitioning time of ten models by four methods, beside the publication's")
     command.add_argument("--profiles", metavar="FOLDER", help=SETTINGS[0][2])
-    command.add_argument("--models", metavar="LIST", default="all", help="with commas between them")
-    command.add_argument("--devices", metavar="LIST", default="4,8", help="numbers of devices")
-    for name, help in (
-        ("speedup", "models by methods on ranks: speedup, balance and bubble, with a report"),
-        ("sweep", "the cells of a speedup study, without its report"),
+    command.add_argument("--models", default="all", **listed)
+    command.add_argument("--devices", default="4,8", **listed)
+    for command in (
+        add("speedup", "models by methods on ranks: speedup, balance and bubble, with a report"),
+        add("sweep", "the cells of a speedup study, without its report"),
     ):
-        command = add(name, help)
         command.add_argument("--models", metavar="LIST", help="with commas between them [the paper's ten]")
-        command.add_argument(
-            "--graph", metavar="FILE", help="a network from elsewhere, beside --models or alone"
-        )
+        command.add_argument("--graph", metavar="FILE", help="a network of your own, or beside --models")
         command.add_argument("--methods", metavar="LIST", default="all", help=", ".join(of.METHODS))
-        command.add_argument("--ranks", metavar="LIST", default="1,2,4,8", help="numbers of ranks")
+        command.add_argument("--ranks", default="1,2,4,8", **listed)
         command.add_argument("--mode", choices=list(of.MODES), default="simulate")
         for setting, default, help in SETTINGS:
             shown = help if default is None else f"{help} [{default}]"
-            command.add_argument(f"--{setting.replace('_', '-')}", metavar="X", help=shown)
-        command.add_argument("--watchdog", metavar="TIME", help="as for antichain train")
+            command.add_argument(flag(setting), metavar="X", help=shown)
+        command.add_argument("--watchdog", metavar="TIME", help="of ranks, as for antichain train")
         command.add_argument("--dry-run", action="store_true", help="check the options, and end")
     command = add("report", "tables and figures of the cells that a folder holds; of OUT/parts, too")
     command.add_argument("--mode", choices=list(of.MODES), help="of the cells [of the last sweep]")
@@ -149,9 +133,8 @@ def parser():
 
 def axes(given, own):
     """Returns what is asked for; `own` is what the program says of the network of --graph, or None."""
-    models = (
-        [] if own and not given.models else names(given.models or "all", "--models", None, of.PAPER_MODELS)
-    )
+    alone = own and not given.models
+    models = [] if alone else names(given.models or "all", "--models", None, of.PAPER_MODELS)
     if own and own["model"] not in models:
         models.append(own["model"])
     asked = {"models": models, "methods": names(given.methods, "--methods", of.METHODS, of.METHODS)}
@@ -159,31 +142,40 @@ def axes(given, own):
     return asked | ({"own": own["model"], "graph": given.graph} if own else {})
 
 
-def check(program, asked, settings, dry_run):
-    """Has the program say what is wrong with settings and models, before anything runs or waits in a
-    queue."""
-    for name in WHOLE:
-        counts(str(settings[name]), f"--{name}", 100_000)
-    step = ["--microbatches", settings["microbatches"], "--dry-run"]
-    program.ask("plan", *words_of(settings, (*STEP, *LINK, "memory_bytes")), *step)
-    if asked["mode"] != "simulate":
-        program.ask("rehearse", "--profile", "any", *words_of(settings, REHEARSING), *step)
+def check(program, given, asked, settings):
+    """Has the program say what is wrong with settings and models, before anything runs or waits in a queue.
+    Settings of another mode are kept for it, so they are checked, too."""
+    profiles = settings["profiles"]
+    if profiles and given.mode == "measure":
+        raise refusal(
+            "measuring trains our own networks, and profiles them under the load of the run: leave out"
+            " --profiles"
+        )
+    idle = [flag(name) for name in OF_OUR_PROFILES if profiles and getattr(given, name) is not None]
+    if idle:
+        raise refusal(f"{idle[0]} does nothing with the profiles of {profiles}: leave out one of the two")
+    if given.watchdog and given.mode == "simulate":
+        raise refusal("--watchdog does nothing where no rank runs: leave it out, or give another --mode")
+    if settings["in_flight"] and settings["schedule"] != "auto":
+        raise refusal("--in-flight limits the orders of --schedule auto: leave it out, or give that")
     if settings["device"].startswith("rehearse:"):
         raise refusal("a study rehearses by --mode rehearse, not by --device: give another device")
-    if asked["mode"] == "measure":
-        if settings["profiles"]:
-            raise refusal(
-                "measuring trains our own networks, and profiles them under the load of the run: leave out "
-                "--profiles"
-            )
-        length = ["--steps", settings["train_steps"]] if settings["train_steps"] else []
-        training = words_of(settings, ("dataset", "data_dir", "seed", "epochs", *COMPUTING))
-        program.ask("train", *training, *length, "--batch", settings["microbatches"], *step)
+    if given.epochs is not None and given.train_steps is not None:
+        raise refusal("--train-steps says how long to train, and so does --epochs: leave out one of the two")
+    for name in ("microbatch", "train_steps"):  # which are not called so where the program is asked
+        if settings[name] is not None and not is_count(str(settings[name]), MOST_COUNTED):
+            raise refusal(f"{flag(name)} takes a number from 1 to {MOST_COUNTED}, not '{settings[name]}'")
+    step = ["--microbatches", settings["microbatches"], "--dry-run"]
+    program.ask("plan", *words_of(settings, (*STEP, *LINK, "memory_bytes")), *step)
+    watchdog = ["--watchdog", given.watchdog] if given.watchdog else []
+    program.ask("rehearse", "--profile", "any", *words_of(settings, REHEARSING), *watchdog, *step)
+    length = ["--steps", settings["train_steps"]] if settings["train_steps"] is not None else []
+    program.ask("train", *words_of(settings, TRAINING), *length, "--batch", settings["microbatches"], *step)
     for model in asked["models"]:
-        if not settings["profiles"] and model != asked.get("own"):
+        if not profiles and model != asked.get("own"):
             program.ask("profile", "--model", model, *words_of(settings, COMPUTING), "--dry-run")
-        elif settings["profiles"] and not (dry_run and not os.path.isdir(settings["profiles"])):
-            profile_in(settings["profiles"], model)  # a folder that only nodes see is not looked at
+        elif profiles and not (given.dry_run and not os.path.isdir(profiles)):
+            profile_in(profiles, model)  # a folder that only nodes see is not looked at
 
 
 def sweep(given, children):
@@ -193,11 +185,12 @@ def sweep(given, children):
         settings["profiles"] = os.environ.get("ANTICHAIN_PIPEDREAM_PROFILES")
     out = ResultsFolder(given.out or "antichain-speedup", "speedup", given.dry_run)
     settings = out.settled(DEFAULTS, settings)
-    program = Program(given.program, settings["launcher"], given.launcher or given.mode != "simulate")
+    starts_ranks = given.launcher is not None or given.mode != "simulate"
+    program = Program(given.program, settings["launcher"], starts_ranks)
     own = json.loads(program.ask("info", "--graph", given.graph, "--json", "-")) if given.graph else None
     settings |= out.settled({"network": None}, {"network": own and own["graph_hash"]})
     asked = axes(given, own)
-    check(program, asked, settings, given.dry_run)
+    check(program, given, asked, settings)
     if given.dry_run:
         print("antichain.experiments: nothing is wrong with the options, and nothing was run")
         sys.exit(0)
@@ -210,31 +203,36 @@ def stored(given, children):
     """Returns the study that a folder holds, with the parts of a sweep by several jobs, and a sentence for
     each cell that is not finished."""
     path = pathlib.Path(given.out or "antichain-speedup")
-    parts = sorted(path.glob("parts/*/experiment.json"))
+    parts = sorted(file.parent for file in path.glob("parts/*/experiment.json"))
+    parts = [ResultsFolder(part, "speedup", only_look=True) for part in parts]
     if not (path / "experiment.json").exists() and not parts:
         raise refusal(f"{path} holds no study: name a folder that a sweep filled by --out", BAD_INPUT)
     out = ResultsFolder(path, "speedup")
-    models = []
     for part in parts:
-        out.record = json.loads(part.read_text())
-        models += out.record["asked"]["models"]
+        of_jobs = {"launcher": parts[0].record["settings"].get("launcher")}  # which may differ
+        if part.record["settings"] | of_jobs != parts[0].record["settings"] | of_jobs:
+            raise refusal(f"{part.path} and {parts[0].path} are of other settings: delete what is not wanted")
         for folder in ("cells", "plans", "work", "logs", "profiles"):
-            if (part.parent / folder).is_dir():
-                shutil.copytree(part.parent / folder, path / folder, dirs_exist_ok=True)
+            if (part.path / folder).is_dir():
+                shutil.copytree(part.path / folder, path / folder, dirs_exist_ok=True)
     found = [of.read(file) for file in sorted(path.glob("cells/*.json"))]
-    mode = given.mode or next(
-        (mode for mode, done in of.MODES.items() for c in found if c["mode"] == done), ""
-    )
-    asked = out.record.get("asked") or {  # the program itself wrote no such record: what there is
-        "models": _in_order(found, "model", of.PAPER_MODELS),
-        "methods": _in_order(found, "method", of.METHODS),
-        "ranks": sorted({cell["ranks"] for cell in found}),
-        "mode": mode,
-    }
-    asked |= {"models": list(dict.fromkeys(models)) or asked["models"], "mode": given.mode or asked["mode"]}
-    settings, program = out.settled({**DEFAULTS, "network": None}, {}), Program(given.program)
-    out.write_record("speedup", program, settings, asked)
-    study = Study(program, children, out, settings, asked)
+    records = [part.record for part in parts] or [out.record]
+    asked = [record["asked"] for record in records if record.get("asked")]
+    if asked:
+        for axis in ("models", "methods", "ranks"):
+            asked[-1][axis] = list(dict.fromkeys(name for one in asked for name in one[axis]))
+        asked = asked[-1]
+    elif found:  # the program itself wrote no such record: what there is
+        asked = {"models": _in_order(found, "model", of.PAPER_MODELS)}
+        asked |= {"methods": _in_order(found, "method", of.METHODS), "ranks": _in_order(found, "ranks", ())}
+        asked["mode"] = next(mode for mode, done in of.MODES.items() if any(c["mode"] == done for c in found))
+    else:
+        raise refusal(f"{path} holds no cell: start the sweep again", BAD_INPUT)
+    asked["mode"] = given.mode or asked["mode"]
+    if parts:
+        out.keep(records[-1] | {"command": own_command(), "asked": asked})
+    settings = out.settled({**DEFAULTS, "network": None}, {})
+    study = Study(Program(given.program), children, out, settings, asked)
     absent = [file.stem for file in study.files() if not file.exists()]
     return study, [f"{name} is not finished: see logs/{name}.log" for name in absent]
 
@@ -251,26 +249,23 @@ def run_table1(given, children):
     models = names(given.models, "--models", None, of.PAPER_MODELS)
     devices = counts(given.devices, "--devices")
     program = Program(given.program)
-    if not settings["profiles"]:
-        for model in models:
+    for model in models:
+        if settings["profiles"]:
+            profile_in(settings["profiles"], model)
+        else:
             program.ask("profile", "--model", model, "--dry-run")
     out.write_record("table1", program, settings, {"models": models, "devices": devices})
-    measuring = {**DEFAULTS, **settings}
-    rows, refusals = table1.time_methods(program, children, out, measuring, models, devices)
-    source = (
-        f"Profiles of {settings['profiles']}."
-        if settings["profiles"]
-        else "Profiles measured here (cifar form)."
-    )
+    rows, refusals = table1.time_methods(program, children, out, {**DEFAULTS, **settings}, models, devices)
+    source = f"of {settings['profiles']}" if settings["profiles"] else "measured here (cifar form)"
     out.write("table1.json", json.dumps({"experiment": "table1", "rows": rows}, indent=2) + "\n")
-    table1.report(rows, refusals, source, program.made_with()).write(out)
-    print(f"Report: {out.path}/report.html\n\n{table1.text(rows, refusals, source)}")
+    table1.report(rows, refusals, f"Profiles {source}.", out.made_with()).write(out)
+    print(f"Report: {out.path}/report.html\n\n{table1.text(rows, refusals, f'Profiles {source}.')}")
 
 
 def run(words):
-    refuse_several_processes()
-    given, start = parser().parse_args(words), time.monotonic()
-    children = Children()
+    children, start = Children(), time.monotonic()
+    alone()
+    given = parser().parse_args(words)
     if given.command == "table1":
         return run_table1(given, children)
     study, failures = stored(given, children) if given.command == "report" else sweep(given, children)
@@ -278,28 +273,29 @@ def run(words):
         report = Report(study, failures)
         for sentence in report.write():
             print(sentence)
-        print(
-            f"\n{report.summary()}\nReport: {study.out.path}/report.html, after"
-            f" {time.monotonic() - start:.1f} s\n"
-        )
-        print(report.comparison().rstrip(), flush=True)
+        took = f"Report: {study.out.path}/report.html, after {time.monotonic() - start:.1f} s"
+        print(f"\n{report.summary()}\n{took}\n\n{report.comparison().rstrip()}", flush=True)
     doubt = starved_cells(study.finished())
     if doubt:
         print(f"antichain: warning: {doubt}", file=sys.stderr)
     if failures:
         raise refusal(
             f"{counted(len(failures), 'cell')} failed, the first: {failures[0]}: see {study.out.path}/logs;"
-            " the same sweep tries them again",
-            FAILED,
+            " the same sweep tries them again", FAILED
         )
 
 
 def main():
     try:
         run(sys.argv[1:])
-    except AntichainError as problem:
-        print(f"antichain: {problem}", file=sys.stderr)
-        sys.exit(problem.code or BAD_INPUT)
+        sys.stdout.flush()
+    except BrokenPipeError:  # nobody reads on, as behind `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    except (AntichainError, OSError, UnicodeError) as problem:
+        file = getattr(problem, "filename", None)
+        print(f"antichain: {f'{file}: {problem.strerror}' if file else problem}", file=sys.stderr)
+        sys.exit(getattr(problem, "code", None) or BAD_INPUT)
 
 
 if __name__ == "__main__":

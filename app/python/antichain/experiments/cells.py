@@ -47,10 +47,8 @@ def read(file):
                     cell[kind]["step_s"] + 0
             cell["stages"] + "", cell["predicted"]["bubble_share"] + sum(cell["predicted"]["busy_s"])
     except (OSError, ValueError, KeyError, TypeError) as problem:
-        raise refusal(
-            f"{file} is no cell of a study ({problem}): delete it, and start the same command again",
-            BAD_INPUT,
-        ) from problem
+        sentence = f"{file} is no cell of a study ({problem}): delete it, and start the same command again"
+        raise refusal(sentence, BAD_INPUT) from problem
     return cell
 
 
@@ -65,6 +63,11 @@ def find(cells, model, method, ranks):
 def step_s(cell):
     """Returns the time of a step in the cell's own mode."""
     return cell.get("measured", cell.get("rehearsed", cell["predicted"]))["step_s"]
+
+
+def over_predicted(cell):
+    """Returns by how much a step took longer than predicted, in per cent."""
+    return (step_s(cell) / cell["predicted"]["step_s"] - 1) * 100
 
 
 def shares(cell):

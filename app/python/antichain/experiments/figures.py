@@ -2,11 +2,13 @@
 of the plan's graph, which colour-blind readers can tell apart. Lines also differ in their markers and
 dashes."""
 
+import itertools
 import json
 import shutil
 
+from antichain.error import AntichainError
 from antichain.experiments import cells as of
-from antichain.experiments.start import AntichainError, last_words
+from antichain.experiments.start import last_words
 from antichain.experiments.study import LINK, words_of
 
 CAPTIONS = {
@@ -26,7 +28,11 @@ KINDS = {  # of a timeline's boxes
 }
 MARKS, DASHES = "os^vDPX*<>", ("-", "--", "-.", ":")
 INCH = 100  # pixels
+STYLE = {"svg.hashsalt": "antichain", "svg.fonttype": "none", "font.family": "sans-serif"}
+STYLE["text.parse_math"] = False  # names may have dollars
+LEAST = 3, 6  # of matplotlib
 NO_PLOTS = "No plots: matplotlib is not installed (on Debian: python3-matplotlib)."
+OLD_PLOTS = "No plots: this matplotlib is older than 3.6."
 NO_GRAPHS = "No graphs of models: Graphviz is not installed (on Debian: graphviz)."
 
 
@@ -39,11 +45,12 @@ def draw(study, cells):
     except ImportError:
         missing.append(NO_PLOTS)
     else:
-        matplotlib.use("Agg")
-        matplotlib.rcParams.update(
-            {"svg.hashsalt": "antichain", "svg.fonttype": "none", "font.family": "sans-serif"}
-        )
-        _Painter(study, cells, drawn, missing).draw()
+        if getattr(matplotlib, "__version_info__", ())[:2] < LEAST:
+            missing.append(OLD_PLOTS)
+        else:
+            matplotlib.use("Agg")
+            matplotlib.rcParams.update(STYLE)
+            _Painter(study, cells, drawn, missing).draw()
     if shutil.which("dot"):
         for model in study.models:
             _draw_graph(study, cells, model, drawn, missing)
@@ -61,7 +68,7 @@ def _shown(study, cells, model):
 def _plan(study, cell):
     """Returns the words that name a cell's profile and plan."""
     name = of.name(cell["model"], cell["method"], cell["ranks"], study.mode)
-    profile = study.profiles.file(cell["model"], cell["ranks"])
+    profile = study.profiles.path(cell["model"], cell["ranks"])
     return ["--profile", profile, "--plan", study.out.path / "plans" / f"{name}.json"], name
 
 
@@ -131,45 +138,39 @@ class _Painter:
             axes.bar(at, heights, width * 0.95, color=COLOURS[colour % len(COLOURS)], hatch=hatch, label=name)
         axes.set_xticks(range(len(groups)), groups, rotation=20 if len(groups) > 5 else 0)
 
+    def _find(self, models, methods, ranks):
+        """Returns the cells that have results, of every combination in this order."""
+        every = itertools.product(models, methods, ranks)
+        return [cell for key in every if (cell := of.find(self.cells, *key))]
+
     def _overview(self, kind, methods, more):
-        found = {
-            method: [of.find(self.cells, model, method, self.ranks[-1]) for model in self.study.models]
-            for method in methods
-        }
-        if not any(any(cells) for cells in found.values()):
+        most, models = self.ranks[-1], self.study.models
+        if not self._find(models, methods, [most]):
             return
-        width = min(max(400 + 12 * len(self.study.models) * len(methods), 700), 1200)
-        title = f"Speedup on {self.ranks[-1]} ranks, {self.label}{more}"
+        width = min(max(400 + 12 * len(models) * len(methods), 700), 1200)
+        title = f"Speedup on {most} ranks, {self.label}{more}"
         figure, axes = self._begin(title, "model", "speedup over one rank", width)
-        values = [
-            (
-                method,
-                of.METHODS.index(method),
-                [of.speedup(self.cells, cell) if cell else None for cell in cells],
-            )
-            for method, cells in found.items()
-        ]
-        self._bars(axes, self.study.models, values)
+        series = []
+        for method in methods:
+            cells = [of.find(self.cells, model, method, most) for model in models]
+            values = [cell and of.speedup(self.cells, cell) for cell in cells]
+            series.append((method, of.METHODS.index(method), values))
+        self._bars(axes, models, series)
         self._end(figure, None, kind, f"{kind}.svg")
 
     def _speedups(self, model):
-        if len(self.ranks) < 2 or not any(c["model"] == model and "refusal" not in c for c in self.cells):
+        if len(self.ranks) < 2 or not self._find([model], self.study.methods, self.ranks):
             return
         figure, axes = self._begin(f"{model}, {self.label}", "ranks", "speedup over one rank")
         ends = [self.ranks[0], self.ranks[-1]]
         axes.plot(ends, ends, color="#999999", linestyle=":", label="as many times as ranks")
         for method in self.study.methods:
-            cells = [cell for ranks in self.ranks if (cell := of.find(self.cells, model, method, ranks))]
+            cells = self._find([model], [method], self.ranks)
             if cells:
                 i = of.METHODS.index(method)
-                axes.plot(
-                    [cell["ranks"] for cell in cells],
-                    [of.speedup(self.cells, cell) for cell in cells],
-                    color=COLOURS[i % len(COLOURS)],
-                    marker=MARKS[i],
-                    linestyle=DASHES[i % len(DASHES)],
-                    label=method,
-                )
+                look = {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i % len(DASHES)]}
+                x, y = [cell["ranks"] for cell in cells], [of.speedup(self.cells, cell) for cell in cells]
+                axes.plot(x, y, marker=MARKS[i], label=method, **look)
         axes.set_xticks(self.ranks)
         axes.set_ylim(0, self.ranks[-1] + 0.2)
         self._end(figure, model, "speedup", f"speedup-{model}.svg")
@@ -177,18 +178,15 @@ class _Painter:
     def _stages(self, model):
         """The difference to the longest bar of a method is imbalance."""
         most = self.ranks[-1]
-        found = {m: cell for m in self.study.methods if (cell := of.find(self.cells, model, m, most))}
-        if not found:
+        cells = self._find([model], self.study.methods, [most])
+        if not cells:
             return
         label = "predicted" if self.study.mode == "measure" else self.label
         title = f"{model}: work of each of {most} ranks in a step, {label}"
         figure, axes = self._begin(title, "method", "busy, ms", 1000)
-        busy = [of.shares(cell)["busy_s"] for cell in found.values()]
-        self._bars(
-            axes,
-            list(found),
-            [(f"rank {r}", r, [b[r] * 1e3 if r < len(b) else None for b in busy]) for r in range(most)],
-        )
+        busy = [of.shares(cell)["busy_s"] for cell in cells]
+        ranks = [(f"rank {r}", r, [b[r] * 1e3 if r < len(b) else None for b in busy]) for r in range(most)]
+        self._bars(axes, [cell["method"] for cell in cells], ranks)
         self._end(figure, model, "stages", f"stages-{model}.svg")
 
     def _boxes(self, cell):
@@ -221,10 +219,8 @@ class _Painter:
         if not boxes:
             return
         ranks, end = cell["ranks"], max(e["ts"] + e["dur"] for e in boxes) * 1e-3
-        title = (
-            f"{model}: a step of {cell['microbatches']} micro-batches on {ranks} ranks by {cell['method']},"
-            f" {how}"
-        )
+        step = f"a step of {cell['microbatches']} micro-batches on {ranks} ranks by {cell['method']}"
+        title = f"{model}: {step}, {how}"
         figure, axes = self._begin(title, "time, ms (numbers: micro-batches)", "rank", 1100, 190 + 34 * ranks)
         axes.grid(False)
         busy = [0] * ranks
@@ -242,27 +238,21 @@ class _Painter:
                 if kind in ("forward", "backward") and number and ms / end * 930 >= 7 * len(number) + 3:
                     axes.text(from_ms + ms / 2, rank, number, ha="center", va="center", fontsize=7)
         for rank in range(ranks):
-            axes.text(
-                end * 1.005, rank, f"idle {(1 - busy[rank] / end) * 100:.0f} %", va="center", fontsize=8
-            )
+            share = f"idle {(1 - busy[rank] / end) * 100:.0f} %"
+            axes.text(end * 1.005, rank, share, va="center", fontsize=8)
         axes.set(xlim=(0, end), ylim=(ranks - 0.4, -0.6), yticks=range(ranks))
         self._end(figure, model, "timeline", f"timeline-{model}.svg", below=True)
 
     def _losses(self, model):
-        cells = [
-            c for c in self.cells if c["model"] == model and len(c.get("measured", {}).get("loss", ())) > 1
-        ]
+        cells = self._find([model], self.study.methods, self.ranks)
+        cells = [cell for cell in cells if len(cell.get("measured", {}).get("loss", ())) > 1]
         if not cells:
             return
         figure, axes = self._begin(f"{model}: training loss, measured", "step", "loss (cross-entropy, nats)")
         for i, cell in enumerate(cells):
             # Equal curves cover each other: so the first is broad, and the others are dashed.
-            axes.plot(
-                [point["step"] for point in cell["measured"]["loss"]],
-                [point["loss"] for point in cell["measured"]["loss"]],
-                color=COLOURS[i % len(COLOURS)],
-                linewidth=1.5 if i else 5,
-                linestyle=DASHES[i % len(DASHES)],
-                label=f"{cell['method']} on {cell['ranks']}",
-            )
+            look = {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i % len(DASHES)]}
+            x, y = ([point[name] for point in cell["measured"]["loss"]] for name in ("step", "loss"))
+            label = f"{cell['method']} on {cell['ranks']}"
+            axes.plot(x, y, linewidth=1.5 if i else 5, label=label, **look)
         self._end(figure, model, "loss", f"loss-{model}.svg")

@@ -13,7 +13,7 @@ import pathlib
 import re
 import sys
 
-from antichain.experiments.start import BAD_INPUT, refusal
+from antichain.experiments.start import BAD_INPUT, provenance, refusal
 
 
 def write(file, text):
@@ -50,19 +50,17 @@ class ResultsFolder:
                 self.path.mkdir(parents=True, exist_ok=True)
                 self._lock()
         except OSError as problem:
-            raise refusal(
-                f"can't write to the folder {path} ({problem.strerror}): name another by --out", BAD_INPUT
-            ) from problem
+            sentence = f"can't write to the folder {path} ({problem.strerror}): name another by --out"
+            raise refusal(sentence, BAD_INPUT) from problem
         record = self.path / "experiment.json"
         if not record.exists():
             return
         try:
             self.record = json.loads(record.read_text())
-            kind, _ = self.record["experiment"], dict(self.record["settings"])
+            kind, _, _ = self.record["experiment"], dict(self.record["settings"]), self.made_with()
         except (OSError, ValueError, KeyError, TypeError) as problem:
-            raise refusal(
-                f"{record} is no record of an experiment: name another folder", BAD_INPUT
-            ) from problem
+            sentence = f"{record} is no record of an experiment: name another folder"
+            raise refusal(sentence, BAD_INPUT) from problem
         if kind != experiment:
             raise refusal(f"{record} is not of an experiment called {experiment}: name another folder")
 
@@ -76,15 +74,11 @@ class ResultsFolder:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as problem:
             who = self._file.readline().strip() or "which has just begun"
-            raise refusal(
-                f"the folder {self.path} is in use by another run, {who}: wait for its end, or name another",
-                BAD_INPUT,
-            ) from problem
+            sentence = f"the folder {self.path} is in use by another run, {who}"
+            raise refusal(f"{sentence}: wait for its end, or name another", BAD_INPUT) from problem
         if not re.fullmatch(r"(process \d+ on .*\n)?", self._file.read(300)):
-            raise refusal(
-                f"{self.path}/lock is no lock of antichain, and would be overwritten: name another folder",
-                BAD_INPUT,
-            )
+            sentence = f"{self.path}/lock is no lock of antichain, and would be overwritten"
+            raise refusal(f"{sentence}: name another folder", BAD_INPUT)
         self._file.seek(0)
         self._file.truncate()
         self._file.write(f"process {os.getpid()} on {os.uname().nodename}\n")
@@ -108,16 +102,22 @@ class ResultsFolder:
 
     def holds_results(self):
         """An experiment that ended before its first result may start again with other settings."""
-        return (self.path / "report.md").exists() or any(
-            next((self.path / folder).glob("*"), None) for folder in ("cells", "profiles")
-        )
+        results = (file for part in ("report.md", "cells/*", "profiles/*") for file in self.path.glob(part))
+        return next(results, None) is not None
 
     def write_record(self, experiment, program, settings, asked):
-        self.record = {"experiment": experiment, "command": own_command()}
-        self.record |= {name: program.facts[name] for name in ("program", "revision", "libraries")}
-        self.record |= {"host": os.uname().nodename, "cores": len(os.sched_getaffinity(0))}
-        self.record |= {"settings": settings, "asked": asked}
-        self.write("experiment.json", json.dumps(self.record, indent=2) + "\n")
+        record = {"experiment": experiment, "command": own_command(), **provenance(program.facts)}
+        self.keep(record | {"settings": settings, "asked": asked})
+
+    def keep(self, record):
+        self.record = record
+        self.write("experiment.json", json.dumps(record, indent=2) + "\n")
+
+    def made_with(self):
+        """Returns the program, its libraries and the host that results were made with, in one line."""
+        made = self.record
+        place = f"{made['host']} with {made['cores']} cores"
+        return f"{made['program']} (revision {made['revision']}), {', '.join(made['libraries'])}; {place}"
 
     def write(self, name, text):
         write(self.path / name, text)

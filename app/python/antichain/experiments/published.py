@@ -14,10 +14,8 @@ def table1():
     rows = csv.DictReader(line for line in lines if not line.startswith("#"))
     return {
         (row["model"], int(row["gpus"])): {
-            "handsplit_min": row["handsplit_min"],
-            "cudasize_s": float(row["cudasize_s"]),
-            "hashrate_s": float(row["hashrate_s"]),
-            "own_method_s": float(row["paper_s"]),
+            "handsplit_min": row["handsplit_min"], "cudasize_s": float(row["cudasize_s"]),
+            "hashrate_s": float(row["hashrate_s"]), "own_method_s": float(row["paper_s"]),
         }
         for row in rows
     }

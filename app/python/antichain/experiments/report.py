@@ -1,12 +1,11 @@
 """The report of a study: tables first, then pictures, and its provenance at the end."""
 
-import math
 import shlex
+import statistics
 
 from antichain.experiments import cells as of
 from antichain.experiments import figures, published
 from antichain.experiments.document import Document, counted, literal, text_table
-from antichain.experiments.folder import own_command
 
 MOST_NAMED = 5  # starved cells
 AS_BEST = 0.005  # what two digits don't show is no difference
@@ -74,8 +73,9 @@ class Report:
             self._one_model(model, drawn)
         self._open_ends(missing)
         self.document.heading("Made with")
-        self.document.paragraph(f"{self.study.program.made_with()}, seed {self.study.settings['seed']}")
-        self.document.paragraph(f"Command: `{shlex.join(own_command())}`")
+        made = f"{self.study.out.made_with()}, seed {self.study.settings['seed']}"
+        self.document.paragraph(made)
+        self.document.paragraph(f"Command: `{shlex.join(self.study.out.record['command'])}`")
         self.document.write(self.study.out)
         return missing
 
@@ -92,18 +92,13 @@ class Report:
 
     def comparison(self):
         """Returns the publication's speedups with those of the study, for a terminal."""
-        if self._published():
-            header, rows = self._published()
-            models = counted(len(self.study.models), "model")
-            rows = [rows[0], *([method, *row[1:]] for method, row in zip(self.study.methods, rows[1:]))]
-            return (
-                f"Beside the publication: {self.mode}, mean of {models} (and the"
-                f" best)\n{text_table(header, rows)}"
-            )
-        theirs = " and ".join(f"{speedup} on {devices}" for devices, speedup in published.SPEEDUPS.items())
-        return (
-            f"The publication reports speedups of {theirs} GPUs, and this study has neither number of ranks."
-        )
+        if not self._published():
+            theirs = " and ".join(f"{x} on {devices}" for devices, x in published.SPEEDUPS.items())
+            return f"The publication reports speedups of {theirs} GPUs, and this study has neither number."
+        header, (first, *rows) = self._published()
+        models = counted(len(self.study.models), "model")
+        table = text_table(header, [first, *([m, *row[1:]] for m, row in zip(self.study.methods, rows))])
+        return f"Beside the publication: {self.mode}, mean of {models} (and the best)\n{table}"
 
     def _find(self, model, method, ranks):
         return of.find(self.cells, model, method, ranks)
@@ -143,10 +138,9 @@ class Report:
         for method in self.study.methods:
             row = [f"{method}, {self.mode}: mean of {models} (and the best)"]
             for ranks in columns:
-                found = [self._speedup(model, method, ranks) for model in self.study.models]
-                found = [x for x in found if x is not None]
-                mean = math.exp(sum(map(math.log, found)) / len(found)) if found else 0
-                row.append(f"{number(mean)} ({number(max(found))})" if found else "-")
+                found = [x for m in self.study.models if (x := self._speedup(m, method, ranks)) is not None]
+                mean = number(statistics.geometric_mean(found)) if found else "-"
+                row.append(f"{mean} ({number(max(found))})" if found else mean)
             rows.append(row)
         return ["speedup over one device", *(f"{ranks} devices" for ranks in columns)], rows
 
@@ -178,14 +172,11 @@ class Report:
         images = any(c["model"] == model and c.get("microbatch", 0) > 0 for c in self.cells)
         header = ["method", "ranks", "stages", "images/s" if images else "throughput", "speedup", "imbalance"]
         header += ["bubble, %", "planning, ms", "predicted step, ms"]
-        if self.study.mode != "simulate":
-            header.append("rehearsed step, ms")
-        if self.study.mode == "measure":
-            header.append("measured step, ms")
-        if self.study.mode != "simulate":
-            header.append("difference, %")
-        if self.study.mode == "measure":
-            header.append("test accuracy, %")
+        header += {
+            "simulate": [],
+            "rehearse": ["rehearsed step, ms", "difference, %"],
+            "measure": ["rehearsed step, ms", "measured step, ms", "difference, %", "test accuracy, %"],
+        }[self.study.mode]
         rows = []
         for ranks in self.study.ranks:
             for method in self.study.methods:
@@ -213,7 +204,7 @@ class Report:
         row.append(number(cell["rehearsed"]["step_s"] * 1e3) if "rehearsed" in cell else "-")
         if "measured" in cell:
             row.append(number(cell["measured"]["step_s"] * 1e3))
-        row.append(f"{(of.step_s(cell) / cell['predicted']['step_s'] - 1) * 100:+.1f}")
+        row.append(f"{of.over_predicted(cell):+.1f}")
         if self.study.mode == "measure":
             accuracy = cell["measured"].get("test_accuracy")
             row.append("-" if accuracy is None else number(accuracy * 100))
@@ -221,11 +212,7 @@ class Report:
 
     def _open_ends(self, missing):
         """Lists what is missing, and why."""
-        refused = [
-            [literal(f"{c['model']} by {c['method']} on {c['ranks']}: {c['refusal']}")]
-            for c in self.cells
-            if "refusal" in c
-        ]
+        refused = [cell for cell in self.cells if "refusal" in cell]
         if not (refused or missing or self.failures):
             return
         self.document.heading("What is not there")
@@ -234,7 +221,8 @@ class Report:
         for sentence in self.failures:
             self.document.paragraph(f"Failed: {literal(sentence)}")
         if refused:
-            self.document.table(["no plan, or none that can run"], refused)
+            rows = [f"{c['model']} by {c['method']} on {c['ranks']}: {c['refusal']}" for c in refused]
+            self.document.table(["no plan, or none that can run"], [[literal(row)] for row in rows])
 
 
 def _link(settings):
@@ -242,9 +230,7 @@ def _link(settings):
     rate, latency = settings["link_bytes_per_s"], settings["link_latency_s"]
     if rate is None and latency is None:
         return "as profiled (free where a profile has none)"
-    rate = (
-        "as profiled"
-        if rate is None
-        else "infinitely fast" if str(rate) in ("0", "0.0") else f"{rate} bytes/s"
-    )
+    if rate is not None:
+        rate = "infinitely fast" if str(rate) in ("0", "0.0") else f"{rate} bytes/s"
+    rate = rate or "as profiled"
     return f"{rate}, latency {'as profiled' if latency is None else latency}"

@@ -33,7 +33,8 @@ def _environment():
     return {**os.environ, "NO_COLOR": "1"}  # mpirun's ranks write to terminals of its own
 
 
-def refuse_several_processes():
+def alone():
+    """Throws AntichainError where mpirun or srun started several processes of this one."""
     sizes = ["OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE"]
     if "SLURM_STEP_ID" in os.environ:
         sizes.append("SLURM_STEP_NUM_TASKS")
@@ -47,64 +48,73 @@ def refuse_several_processes():
 class Program:
     """The program, and how its ranks are started."""
 
-    def __init__(self, named, launcher="threads", starts_ranks=True):
+    def __init__(self, named, launcher="threads", starts_ranks=False):
         """Takes the path or name of --program, else $ANTICHAIN, else the one in PATH, and one of LAUNCHERS,
         or words such as "mpirun --bind-to none -n {}". Throws AntichainError where there is no such program,
-        or where its ranks are to be processes, which a program without MPI does not have."""
+        or where it starts ranks that are processes, which a program without MPI does not have."""
         name = named or os.environ.get("ANTICHAIN") or shutil.which("antichain") or program.find()
         self.path = shutil.which(name)
         if not self.path:
             raise refusal(f"{name} is no program that can be started: name another by --program", 127)
-        self.launcher = LAUNCHERS.get(launcher, launcher)
-        self.facts = json.loads(self.ask("info", "--json", "-"))
-        if not self.launcher:
+        self.launcher = LAUNCHERS.get(launcher, launcher).split()
+        try:
+            self.facts = json.loads(self.ask("info", "--json", "-"))
+            libraries = self.facts["libraries"]
+        except (OSError, ValueError, KeyError, TypeError) as problem:
+            sentence = f"{self.path} is not the program antichain: name another by --program"
+            raise refusal(sentence, 127) from problem
+        if starts_ranks and not self.launcher and launcher != "threads":
+            raise refusal("--launcher has no words: give mpirun, srun, threads, or leave it out")
+        if not starts_ranks or not self.launcher:
             return
-        first = self.launcher.split()[0]
-        if NO_MPI in self.facts["libraries"]:
+        first = self.launcher[0]
+        if NO_MPI in libraries:
             raise refusal(
-                f"{self.path} is built without MPI, so {first} can't start its ranks: name one with MPI by "
-                "--program, or give --launcher threads"
+                f"{self.path} is built without MPI, so {first} can't start its ranks: name one with MPI by"
+                " --program, or give --launcher threads"
             )
-        if starts_ranks and not shutil.which(first):
+        if not shutil.which(first):
             raise refusal(
-                f"--launcher begins with '{first}', which is no program here: give mpirun, srun, threads, or "
-                'words such as "mpirun -n {}"'
+                f"--launcher begins with '{first}', which is no program here: give mpirun, srun, threads, or"
+                ' words such as "mpirun -n {}"'
             )
-        if "{}" not in self.launcher:
-            raise refusal(
-                f"--launcher '{self.launcher}' does not say how many ranks to start: write {{}} for their"
-                " number"
-            )
+        if not any("{}" in word for word in self.launcher):
+            sentence = f"--launcher '{launcher}' does not say how many ranks to start"
+            raise refusal(f"{sentence}: write {{}} for their number")
 
     def ask(self, *words):
         """Returns what a short command prints. Throws AntichainError with its sentence."""
-        done = subprocess.run(
-            [self.path, *map(str, words)],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            env=_environment(),
-        )
-        if done.returncode:
-            said = program.sentence(done.stderr.splitlines(keepends=True))
-            raise refusal(
-                said or f"{self.path} {words[0]} ended with code {done.returncode}", done.returncode
-            )
+        words = [self.path, *map(str, words)]
+        said = {"capture_output": True, "encoding": "utf-8", "errors": "replace", "env": _environment()}
+        done = subprocess.run(words, stdin=subprocess.DEVNULL, **said)
+        code = _shells(done.returncode)
+        if code in (128 + signal.SIGINT, 128 + signal.SIGTERM, STOPPED):  # Ctrl-C reaches it, too
+            raise refusal("stopped", STOPPED)
+        if code:
+            sentence = program.sentence(done.stderr.splitlines(keepends=True))
+            raise refusal(sentence or f"{self.path} {words[1]} ended with code {code}", code)
         return done.stdout
 
     def on_ranks(self, ranks, words):
         """Returns the words that start a command on so many ranks."""
-        launcher = [word.replace("{}", str(ranks)) for word in self.launcher.split()]
+        launcher = [word.replace("{}", str(ranks)) for word in self.launcher]
         return [*launcher, self.path, *map(str, words), *([] if launcher else ["--local", str(ranks)])]
 
-    def made_with(self):
-        """Returns the program, its libraries and this host in one line."""
-        return (
-            f"{self.facts['program']} (revision {self.facts['revision']}),"
-            f" {', '.join(self.facts['libraries'])}; {os.uname().nodename} with"
-            f" {len(os.sched_getaffinity(0))} cores"
-        )
+
+def provenance(facts):
+    """Returns the program, its libraries and this host, as a record has them."""
+    record = {name: facts[name] for name in ("program", "revision", "libraries")}
+    return record | {"host": os.uname().nodename, "cores": len(os.sched_getaffinity(0))}
+
+
+def is_refusal(code):
+    """Returns whether the program ended because a plan is not possible, and not by a fault or a signal."""
+    return 1 < code < 75
+
+
+def _shells(code):
+    """Returns an exit code as a shell has it: 128 + n where a process died of signal n."""
+    return code if code >= 0 else 128 - code
 
 
 class Children:
@@ -142,22 +152,17 @@ class Children:
         self._passed_on = 0
         with open(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o666), "wb") as output:
             try:
-                self._child = subprocess.Popen(
-                    words,
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    env=_environment(),
-                    start_new_session=True,  # Ctrl-C is for the parent, which counts what it passes on
-                    preexec_fn=begin,
-                )
+                # Ctrl-C is for the parent, which counts what it passes on.
+                streams = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": subprocess.STDOUT}
+                alone = {"start_new_session": True, "preexec_fn": begin, "env": _environment()}
+                self._child = subprocess.Popen(words, **streams, **alone)
             except OSError:
                 return 127
         if self.asked:  # between the last check and this one
             self._pass_on()
         code = self._child.wait()
         self._child = None
-        return code if code >= 0 else 128 - code
+        return _shells(code)
 
 
 def last_words(log):

@@ -1,13 +1,15 @@
 """A study fills the cells of models by methods on ranks, one after the other. Each plan, rehearsal and
 training is a child process, so a rank's failure leaves the study and its finished cells intact."""
 
+import itertools
 import json
 import pathlib
 
+from antichain.error import AntichainError
 from antichain.experiments import cells as of
 from antichain.experiments.document import counted
 from antichain.experiments.folder import write
-from antichain.experiments.start import BAD_INPUT, FAILED, STOPPED, USAGE, last_words, refusal
+from antichain.experiments.start import BAD_INPUT, FAILED, STOPPED, USAGE, is_refusal, last_words, refusal
 
 STEP = ("schedule", "chunks", "overlap_steps", "in_flight", "objective")
 LINK = ("link_bytes_per_s", "link_latency_s")
@@ -15,20 +17,21 @@ COMPUTING = ("device", "threads", "precision")
 REHEARSING = ("payload", "steps", "time_scale")
 OF_PROFILE = 4  # micro-batches that a profile is measured with
 CURVE = 400  # points of a loss curve at most
+TAKEN = "microbatch microbatches stages planning_s slowest_s imbalance boundary_bytes".split()
 
 
 class ChildFailed(Exception):
     """A child process failed, so the cell stays open."""
 
 
+def flag(setting):
+    return f"--{setting.replace('_', '-')}"
+
+
 def words_of(settings, names):
     """Returns settings as words of a command line; None is one that was not given."""
-    return [
-        word
-        for name in names
-        if settings[name] is not None
-        for word in (f"--{name.replace('_', '-')}", str(settings[name]))
-    ]
+    given = [name for name in names if settings[name] is not None]
+    return [word for name in given for word in (flag(name), str(settings[name]))]
 
 
 def profile_in(folder, model):
@@ -36,11 +39,9 @@ def profile_in(folder, model):
     for name in (f"{model}.txt", f"{model}.json", f"{model}/graph.txt"):
         if (pathlib.Path(folder) / name).is_file():
             return pathlib.Path(folder) / name
-    raise refusal(
-        f"{folder} has no profile of {model}: neither {model}.txt nor {model}.json nor {model}/graph.txt:"
-        " give another --profiles, or --models without it",
-        BAD_INPUT,
-    )
+    names = f"neither {model}.txt nor {model}.json nor {model}/graph.txt"
+    hint = "give another --profiles, or --models without it"
+    raise refusal(f"{folder} has no profile of {model}: {names}: {hint}", BAD_INPUT)
 
 
 class Profiles:
@@ -54,24 +55,23 @@ class Profiles:
     def network_words(self, model):
         return ["--graph", self.graph] if model == self.own else ["--model", model, "--form", "cifar"]
 
-    def kept(self, model, ranks):
+    def path(self, model, ranks):
+        if self.settings["profiles"]:
+            return profile_in(self.settings["profiles"], model)
         size = self.settings["microbatch"]
         return self.out.path / "profiles" / f"{model}-cifar-{size}-{ranks if self.measuring else 1}.json"
 
     def file(self, model, ranks):
-        if self.settings["profiles"]:
-            return profile_in(self.settings["profiles"], model)
-        file = self.kept(model, ranks)
+        """Returns the path of a profile, which is measured where it is not there."""
+        file = self.path(model, ranks)
         if file.is_file():  # whole, as the program writes it
             return file
         log = self.out.file("profiles", file.name + ".log")
         words = ["profile", "--batch", int(self.settings["microbatch"]) * OF_PROFILE]
         words += ["--microbatches", OF_PROFILE, "--json", file, *self.network_words(model)]
         words += words_of(self.settings, COMPUTING)
-        start = (
-            self.program.on_ranks(ranks, words) if self.measuring else [self.program.path, *map(str, words)]
-        )
-        code = self.children.run(start, log)
+        alone = [self.program.path, *map(str, words)]
+        code = self.children.run(self.program.on_ranks(ranks, words) if self.measuring else alone, log)
         self.children.check()
         if code or not file.is_file():
             raise refusal(f"measuring {model} ended with code {code}: {last_words(log)}: see {log}", FAILED)
@@ -90,14 +90,12 @@ class Study:
     def cell_file(self, model, method, ranks):
         return self.out.file("cells", of.name(model, method, ranks, self.mode) + ".json")
 
+    def keys(self):
+        """Returns (model, ranks, method) of every cell."""
+        return itertools.product(self.models, self.ranks, self.methods)
+
     def files(self):
-        """Returns the files of all cells, in the order of models, ranks, methods."""
-        return [
-            self.cell_file(model, method, ranks)
-            for model in self.models
-            for ranks in self.ranks
-            for method in self.methods
-        ]
+        return [self.cell_file(model, method, ranks) for model, ranks, method in self.keys()]
 
     def finished(self):
         return [of.read(file) for file in self.files() if file.exists()]
@@ -105,62 +103,50 @@ class Study:
     def fill(self, say):
         """Fills the cells that are missing and returns the sentences of those that failed. Throws
         AntichainError where it is stopped; finished cells then stay, and the same command goes on."""
-        total, number, done, failures = len(self.models) * len(self.ranks) * len(self.methods), 0, 0, []
-        cells = self.finished()
-        for model in self.models:
-            before = len(cells)
-            for ranks in self.ranks:
+        total, done, failures, profile = len(self.files()), 0, [], None
+        cells, simulated = self.finished(), 0
+        for number, (model, ranks, method) in enumerate(self.keys(), 1):
+            file = self.cell_file(model, method, ranks)
+            if method == self.methods[0]:
                 profile = None  # found or measured when a cell first needs it
-                for method in self.methods:
-                    number += 1
-                    file = self.cell_file(model, method, ranks)
-                    if file.exists():
-                        done += 1
-                        continue
-                    try:
-                        self.children.check()
-                        profile = profile or self._checked(self.profiles.file(model, ranks))
-                        cell = self._cell(model, method, ranks, profile)
-                        write(file, json.dumps(cell, indent=2) + "\n")
-                        cells.append(cell)
-                        done += 1
-                        if self.mode != "simulate":  # which takes no time to speak of
-                            say(f"[{number}/{total}] {self._progress(cells, cell)}")
-                    except ChildFailed as failed:
-                        failures.append(str(failed))
-                        say(f"[{number}/{total}] {failed}")
-                    except Exception as problem:
-                        if getattr(problem, "code", None) != STOPPED:
-                            raise
-                        raise refusal(
-                            f"stopped with {done} of {total} cells done, which are kept in {self.out.path}:"
-                            " the same command goes on",
-                            STOPPED,
-                        ) from problem
-            if self.mode == "simulate" and len(cells) > before:
-                say(f"[{number}/{total}] {model}: {counted(len(cells) - before, 'cell')} simulated")
+            try:
+                if not file.exists():
+                    self.children.check()
+                    profile = profile or self._checked(self.profiles.file(model, ranks))
+                    cell = self._cell(model, method, ranks, profile)
+                    write(file, json.dumps(cell, indent=2) + "\n")
+                    cells.append(cell)
+                    simulated += 1
+                    if self.mode != "simulate":  # which takes no time to speak of
+                        say(f"[{number}/{total}] {self._progress(cells, cell)}")
+                done += 1
+            except ChildFailed as failed:
+                failures.append(str(failed))
+                say(f"[{number}/{total}] {failed}")
+            except AntichainError as problem:
+                if problem.code != STOPPED:
+                    raise
+                kept = f"stopped with {done} of {total} cells done, which are kept in {self.out.path}"
+                raise refusal(f"{kept}: the same command goes on", STOPPED) from problem
+            if (ranks, method) == (self.ranks[-1], self.methods[-1]):
+                if self.mode == "simulate" and simulated:
+                    say(f"[{number}/{total}] {model}: {counted(simulated, 'cell')} simulated")
+                simulated = 0
         return failures
 
     def _checked(self, profile):
         """A profile that can't be read, or options that don't fit together, are no results of a cell."""
         words = ["simulate", "--profile", profile, "--stages", 1, "--method", "uniform"]
-        names = [name for name in (*STEP, *LINK) if name != "in_flight"]  # one for each rank
-        self.program.ask(
-            *words, *words_of(self.settings, names), "--microbatches", self.settings["microbatches"]
-        )
+        names = {*STEP, *LINK, "microbatches"} - {"in_flight"}  # which may be one for each rank
+        self.program.ask(*words, *words_of(self.settings, sorted(names)))
         return profile
 
     def _cell(self, model, method, ranks, profile):
         def files(mode, folder, ending):
             return self.out.file(folder, of.name(model, method, ranks, mode) + ending)
 
-        key = {
-            "format": of.FORMAT,
-            "mode": of.MODES[self.mode],
-            "model": model,
-            "method": method,
-            "ranks": ranks,
-        }
+        key = {"format": of.FORMAT, "mode": of.MODES[self.mode]}
+        key |= {"model": model, "method": method, "ranks": ranks}
         plan = files(self.mode, "plans", ".json")
         order = files(self.mode, "plans", ".schedule")  # found with the plan, and not searched again
         searched = self.settings["schedule"] == "auto"
@@ -171,58 +157,32 @@ class Study:
         refused, step = self._run(lambda words: [self.program.path, *words], words, files, "simulate")
         if refused:
             return {**key, "refusal": refused.split(": ")[0]}  # what to do has no room in a table
-        figures = (
-            "microbatch",
-            "microbatches",
-            "stages",
-            "planning_s",
-            "slowest_s",
-            "imbalance",
-            "boundary_bytes",
-        )
-        cell = key | {field: step[field] for field in figures}
         planned = json.loads(plan.read_text())
-        memory = [
-            sum(s["memory_bytes"] for s in planned["stages"] if r in s["ranks"]) for r in range(step["ranks"])
-        ]
+        memory = [0] * step["ranks"]
+        for stage in planned["stages"]:
+            for rank in stage["ranks"]:
+                memory[rank] += stage["memory_bytes"]
+        cell = {**key, **{field: step[field] for field in TAKEN}, "one_device_s": step["one_device_step_s"]}
         cell |= {"plan_hash": planned["stages_hash"], "memory_bytes": max(memory), "time_scale": 1}
-        cell["one_device_s"] = step["one_device_step_s"]
         cell["predicted"] = {"step_s": step["period_s"]} | {f: step[f] for f in ("bubble_share", "busy_s")}
-        # What is measured is rehearsed as well, which separates the runtime's overhead from computing.
-        given = [
-            "--plan",
-            plan,
-            "--profile",
-            profile,
-            "--microbatches",
-            self.settings["microbatches"],
-            "--schedule",
-        ]
-        given += [
-            order if searched else self.settings["schedule"],
-            "--overlap-steps",
-            self.settings["overlap_steps"],
-        ]
+        given = ["--plan", plan, "--profile", profile]
+        given += ["--schedule", order if searched else self.settings["schedule"]]
+        given += words_of(self.settings, ("microbatches", "overlap_steps"))
         given += ["--watchdog", self.watchdog] if self.watchdog else []
-        for mode in {"simulate": (), "rehearse": ("rehearse",), "measure": ("rehearse", "measure")}[
-            self.mode
-        ]:
-            words = (
-                self.rehearsal()
-                if mode == "rehearse"
-                else self.training(model, files(mode, "work", ".metrics"))
-            )
+        # What is measured is rehearsed as well, which separates the runtime's overhead from computing.
+        for mode in list(of.MODES)[1 : list(of.MODES).index(self.mode) + 1]:
+            metrics = files(mode, "work", ".metrics")
+            words = self.rehearsal() if mode == "rehearse" else self.training(model, metrics)
             words += given + ["--trace", files(mode, "work", ".trace.json")]
             refused, result = self._run(lambda words: self.program.on_ranks(ranks, words), words, files, mode)
             if refused:
                 return {**key, "refusal": refused}
             if mode == "rehearse":
+                shares = {field: result[f"rehearsed_{field}"] for field in ("bubble_share", "busy_s")}
                 cell["time_scale"] = result["time_scale"]
-                cell["rehearsed"] = {"step_s": result["rehearsed_period_s"]} | {
-                    field: result[f"rehearsed_{field}"] for field in ("bubble_share", "busy_s")
-                }
+                cell["rehearsed"] = {"step_s": result["rehearsed_period_s"], **shares}
             else:
-                cell["measured"] = _trained(result, files(mode, "work", ".metrics"))
+                cell["measured"] = _trained(result, metrics)
         return cell
 
     def rehearsal(self):
@@ -244,7 +204,7 @@ class Study:
         code = self.children.run(start([*map(str, words), "--json", str(results)]), log)
         self.children.check()
         why = last_words(log) if code else ""
-        if code == USAGE or (code and code != 1 and code < 75 and mode == "simulate"):
+        if code == USAGE or (mode == "simulate" and is_refusal(code)):
             return why, None
         if code or not results.exists():
             raise ChildFailed(f"{results.stem} ended with code {code}: {why}")
@@ -261,17 +221,12 @@ class Study:
         doubt = ""
         if of.starved(cell):
             doubt = f"; without a core for {cell['measured']['starved_share'] * 100:.1f} % of the time"
-        return (
-            f"{head}{speed}; {(of.step_s(cell) / cell['predicted']['step_s'] - 1) * 100:+.1f} % from"
-            f" predicted{doubt}"
-        )
+        return f"{head}{speed}; {of.over_predicted(cell):+.1f} % from predicted{doubt}"
 
 
 def _trained(result, metrics):
     lines = [json.loads(line) for line in metrics.read_text().splitlines()]
-    loss = [
-        {"step": line["step"], "loss": line["loss"]} for line in lines if "loss" in line and "step" in line
-    ]
+    loss = [{x: line[x] for x in ("step", "loss")} for line in lines if {"step", "loss"} <= line.keys()]
     measured = {"step_s": result["measured_step_s"], "steps": result["steps"], "data": result["data"]}
     measured |= {"starved_share": result["starved_share"], "loss": loss[:: len(loss) // CURVE + 1]}
     if "final_test_accuracy" in result:
