@@ -352,6 +352,8 @@ class Experiments(InAFolder):
         self.refused("sweep --dry-run", 2, "starts its ranks itself", OMPI_COMM_WORLD_SIZE="2")
         (self.folder / "profiles/three.txt").write_text("node1 -- what")
         self.refused("sweep --models three --profiles profiles --out study", 3, "three.txt")
+        (self.folder / "profiles/three.txt").write_text(re.sub(r"_time=\d+", "_time=0", CHAIN))
+        self.refused("sweep --models three --profiles profiles --out study", 3, "nothing takes time")
         self.assertEqual(self.cells(), 0)
 
     def test_a_program_without_mpi_is_refused(self):
@@ -403,7 +405,10 @@ class Cells(InAFolder):
     def test_a_damaged_file_is_named(self):
         text = json.dumps(FULL)
         self.assertEqual(self.read(text), FULL)
-        for damaged in (text[: len(text) // 2], "{}", "[]", text.replace('"measured", ', '"guessed", ')):
+        without = json.dumps({name: value for name, value in FULL.items() if name != "measured"})
+        zero = text.replace('"step_s": 0.7', '"step_s": 0')
+        guessed = text.replace('"measured", ', '"guessed", ')
+        for damaged in (text[: len(text) // 2], "{}", "[]", guessed, without, zero):
             with self.subTest(damaged), self.assertRaisesRegex(AntichainError, "cell.json is no cell"):
                 self.read(damaged)
 

@@ -42,11 +42,11 @@ def read(file):
         cell["model"] + cell["method"], cell["ranks"] + 1
         if "refusal" not in cell:
             [cell[field] + 0 for field in FIGURES]
-            for kind in ("predicted", "rehearsed", "measured"):
-                if kind in cell:
-                    cell[kind]["step_s"] + 0
+            kinds = ("predicted", "rehearsed", "measured")
+            own = kinds[list(MODES.values()).index(cell["mode"])]
+            [1 / cell[kind]["step_s"] for kind in kinds if kind == own or kind in cell]
             cell["stages"] + "", cell["predicted"]["bubble_share"] + sum(cell["predicted"]["busy_s"])
-    except (OSError, ValueError, KeyError, TypeError) as problem:
+    except (OSError, ValueError, LookupError, TypeError, ArithmeticError) as problem:
         sentence = f"{file} is no cell of a study ({problem}): delete it, and start the same command again"
         raise refusal(sentence, BAD_INPUT) from problem
     return cell

@@ -73,8 +73,7 @@ class Report:
             self._one_model(model, drawn)
         self._open_ends(missing)
         self.document.heading("Made with")
-        made = f"{self.study.out.made_with()}, seed {self.study.settings['seed']}"
-        self.document.paragraph(made)
+        self.document.paragraph(f"{self.study.out.made_with()}, seed {self.study.settings['seed']}")
         self.document.paragraph(f"Command: `{shlex.join(self.study.out.record['command'])}`")
         self.document.write(self.study.out)
         return missing
@@ -94,7 +93,7 @@ class Report:
         """Returns the publication's speedups with those of the study, for a terminal."""
         if not self._published():
             theirs = " and ".join(f"{x} on {devices}" for devices, x in published.SPEEDUPS.items())
-            return f"The publication reports speedups of {theirs} GPUs, and this study has neither number."
+            return f"The publication reports speedups of {theirs} GPUs; this study has other numbers of them."
         header, (first, *rows) = self._published()
         models = counted(len(self.study.models), "model")
         table = text_table(header, [first, *([m, *row[1:]] for m, row in zip(self.study.methods, rows))])
@@ -147,9 +146,7 @@ class Report:
     def _all_methods(self, drawn):
         for file in drawn.get(None, {}).values():
             self.document.picture(file, "Speedup of every model on the most ranks, by method")
-        for ranks in self.study.ranks:
-            if ranks == 1:
-                continue
+        for ranks in (ranks for ranks in self.study.ranks if ranks > 1):
             self.document.heading(f"Speedup on {ranks} ranks")
             rows = [self._speedup_row(model, ranks) for model in self.study.models]
             self.document.table(["model", *self.study.methods], rows)
@@ -159,13 +156,10 @@ class Report:
         best, best_straight = self._best(model, ranks), self._best(model, ranks, of.STRAIGHT)
         row = [literal(model)]
         for method in self.study.methods:
-            x = self._speedup(model, method, ranks)
+            x = self._speedup(model, method, ranks) or 0
             text = self._speedup_text(model, method, ranks)
-            if x is not None and x >= best - AS_BEST:
-                text = f"**{text}**"
-            if x is not None and method in of.STRAIGHT and x >= best_straight - AS_BEST:
-                text += "\\*"
-            row.append(text)
+            text = f"**{text}**" if x and x >= best - AS_BEST else text
+            row.append(text + "\\*" * bool(x and method in of.STRAIGHT and x >= best_straight - AS_BEST))
         return row
 
     def _one_model(self, model, drawn):
@@ -179,12 +173,9 @@ class Report:
         }[self.study.mode]
         rows = []
         for ranks in self.study.ranks:
-            for method in self.study.methods:
-                cell = self._find(model, method, ranks)
-                if cell:
-                    rows.append(self._model_row(cell))
-                    if ranks == 1:
-                        break  # on one rank all methods do the same
+            found = [cell for method in self.study.methods if (cell := self._find(model, method, ranks))]
+            # On one rank all methods do the same.
+            rows += [self._model_row(cell) for cell in (found[:1] if ranks == 1 else found)]
         self.document.heading(literal(model))
         self.document.table(header, rows)
         for kind, file in drawn.get(model, {}).items():
@@ -202,13 +193,11 @@ class Report:
         if self.study.mode == "simulate":
             return row
         row.append(number(cell["rehearsed"]["step_s"] * 1e3) if "rehearsed" in cell else "-")
-        if "measured" in cell:
-            row.append(number(cell["measured"]["step_s"] * 1e3))
+        measured = cell.get("measured", {})
+        row += [number(measured["step_s"] * 1e3)] if measured else []
         row.append(f"{of.over_predicted(cell):+.1f}")
-        if self.study.mode == "measure":
-            accuracy = cell["measured"].get("test_accuracy")
-            row.append("-" if accuracy is None else number(accuracy * 100))
-        return row
+        accuracy = number(measured["test_accuracy"] * 100) if "test_accuracy" in measured else "-"
+        return row + ([accuracy] if measured else [])
 
     def _open_ends(self, missing):
         """Lists what is missing, and why."""

@@ -138,7 +138,9 @@ class Study:
         """A profile that can't be read, or options that don't fit together, are no results of a cell."""
         words = ["simulate", "--profile", profile, "--stages", 1, "--method", "uniform"]
         names = {*STEP, *LINK, "microbatches"} - {"in_flight"}  # which may be one for each rank
-        self.program.ask(*words, *words_of(self.settings, sorted(names)))
+        step = json.loads(self.program.ask(*words, *words_of(self.settings, sorted(names)), "--json", "-"))
+        if not step["period_s"]:
+            raise refusal(f"{profile} says that nothing takes time: profile the network again", BAD_INPUT)
         return profile
 
     def _cell(self, model, method, ranks, profile):
