@@ -2,6 +2,7 @@
 of the plan's graph, which colour-blind readers can tell apart. Lines also differ in their markers and
 dashes."""
 
+import contextlib
 import itertools
 import json
 import shutil
@@ -12,11 +13,8 @@ from antichain.experiments.start import last_words
 from antichain.experiments.study import LINK, words_of
 
 CAPTIONS = {
-    "speedup": "speedup against ranks",
-    "stages": "work of every rank in a step",
-    "timeline": "a step as a timeline",
-    "loss": "training loss",
-    "graph": "stages",
+    "speedup": "speedup against ranks", "stages": "work of every rank in a step",
+    "timeline": "a step as a timeline", "loss": "training loss", "graph": "stages",
 }
 # Those of partition/search/dot.cpp: M. Okabe and K. Ito, "Color Universal Design", 2008.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#B5A900", "#666666")
@@ -87,6 +85,10 @@ def _draw_graph(study, cells, model, drawn, missing):
         missing.append(f"No graph of {model}: {problem}")
 
 
+def _line(i):
+    return {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i % len(DASHES)]}
+
+
 class _Painter:
     def __init__(self, study, cells, drawn, missing):
         self.study, self.cells, self.drawn, self.missing = study, cells, drawn, missing
@@ -104,7 +106,9 @@ class _Painter:
             self._timeline(model)
             self._losses(model)
 
-    def _begin(self, title, x, y, width=900, height=480):
+    @contextlib.contextmanager
+    def _figure(self, model, kind, title, x, y, width=900, height=480, below=False):
+        """Gives axes to draw on, and writes the picture, with the legend to the right of it or below."""
         import matplotlib.pyplot
 
         figure, axes = matplotlib.pyplot.subplots(figsize=(width / INCH, height / INCH), layout="constrained")
@@ -112,21 +116,17 @@ class _Painter:
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(axis="y", color="#dddddd")
         axes.set_axisbelow(True)
-        return figure, axes
-
-    def _end(self, figure, model, kind, file, below=False):
-        """Writes the picture, with the legend to the right of it or below."""
-        import matplotlib.pyplot
-
+        yield axes
         if below:
             share = 0.28 / figure.get_figheight()
             figure.get_layout_engine().set(rect=(0, share, 1, 1 - share))
             figure.legend(loc="lower center", ncols=len(KINDS), frameon=False)
         else:
-            figure.axes[0].legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
-        figure.savefig(self.study.out.file("figures", file), metadata={"Date": None})
+            axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
+        file = self.study.out.file("figures", f"{kind}-{model}.svg" if model else f"{kind}.svg")
+        figure.savefig(file, metadata={"Date": None})
         matplotlib.pyplot.close(figure)
-        self.drawn.setdefault(model, {})[kind] = f"figures/{file}"
+        self.drawn.setdefault(model, {})[kind] = f"figures/{file.name}"
 
     def _bars(self, axes, groups, series):
         """Draws groups of bars: `series` has (name, colour number, a value or None for each group)."""
@@ -149,31 +149,29 @@ class _Painter:
             return
         width = min(max(400 + 12 * len(models) * len(methods), 700), 1200)
         title = f"Speedup on {most} ranks, {self.label}{more}"
-        figure, axes = self._begin(title, "model", "speedup over one rank", width)
         series = []
         for method in methods:
             cells = [of.find(self.cells, model, method, most) for model in models]
             values = [cell and of.speedup(self.cells, cell) for cell in cells]
             series.append((method, of.METHODS.index(method), values))
-        self._bars(axes, models, series)
-        self._end(figure, None, kind, f"{kind}.svg")
+        with self._figure(None, kind, title, "model", "speedup over one rank", width) as axes:
+            self._bars(axes, models, series)
 
     def _speedups(self, model):
         if len(self.ranks) < 2 or not self._find([model], self.study.methods, self.ranks):
             return
-        figure, axes = self._begin(f"{model}, {self.label}", "ranks", "speedup over one rank")
         ends = [self.ranks[0], self.ranks[-1]]
-        axes.plot(ends, ends, color="#999999", linestyle=":", label="as many times as ranks")
-        for method in self.study.methods:
-            cells = self._find([model], [method], self.ranks)
-            if cells:
-                i = of.METHODS.index(method)
-                look = {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i % len(DASHES)]}
+        title = f"{model}, {self.label}"
+        with self._figure(model, "speedup", title, "ranks", "speedup over one rank") as axes:
+            axes.plot(ends, ends, color="#999999", linestyle=":", label="as many times as ranks")
+            for method in self.study.methods:
+                cells = self._find([model], [method], self.ranks)
                 x, y = [cell["ranks"] for cell in cells], [of.speedup(self.cells, cell) for cell in cells]
-                axes.plot(x, y, marker=MARKS[i], label=method, **look)
-        axes.set_xticks(self.ranks)
-        axes.set_ylim(0, self.ranks[-1] + 0.2)
-        self._end(figure, model, "speedup", f"speedup-{model}.svg")
+                if cells:
+                    i = of.METHODS.index(method)
+                    axes.plot(x, y, marker=MARKS[i], label=method, **_line(i))
+            axes.set_xticks(self.ranks)
+            axes.set_ylim(0, self.ranks[-1] + 0.2)
 
     def _stages(self, model):
         """The difference to the longest bar of a method is imbalance."""
@@ -183,11 +181,10 @@ class _Painter:
             return
         label = "predicted" if self.study.mode == "measure" else self.label
         title = f"{model}: work of each of {most} ranks in a step, {label}"
-        figure, axes = self._begin(title, "method", "busy, ms", 1000)
         busy = [of.shares(cell)["busy_s"] for cell in cells]
         ranks = [(f"rank {r}", r, [b[r] * 1e3 if r < len(b) else None for b in busy]) for r in range(most)]
-        self._bars(axes, [cell["method"] for cell in cells], ranks)
-        self._end(figure, model, "stages", f"stages-{model}.svg")
+        with self._figure(model, "stages", title, "method", "busy, ms", 1000) as axes:
+            self._bars(axes, [cell["method"] for cell in cells], ranks)
 
     def _boxes(self, cell):
         """Returns the boxes of a recorded step, or of the simulated one, and which it is."""
@@ -221,7 +218,11 @@ class _Painter:
         ranks, end = cell["ranks"], max(e["ts"] + e["dur"] for e in boxes) * 1e-3
         step = f"a step of {cell['microbatches']} micro-batches on {ranks} ranks by {cell['method']}"
         title = f"{model}: {step}, {how}"
-        figure, axes = self._begin(title, "time, ms (numbers: micro-batches)", "rank", 1100, 190 + 34 * ranks)
+        x, height = "time, ms (numbers: micro-batches)", 190 + 34 * ranks
+        with self._figure(model, "timeline", title, x, "rank", 1100, height, below=True) as axes:
+            self._draw_boxes(axes, boxes, ranks, end)
+
+    def _draw_boxes(self, axes, boxes, ranks, end):
         axes.grid(False)
         busy = [0] * ranks
         for kind, (label, colour) in KINDS.items():
@@ -241,18 +242,16 @@ class _Painter:
             share = f"idle {(1 - busy[rank] / end) * 100:.0f} %"
             axes.text(end * 1.005, rank, share, va="center", fontsize=8)
         axes.set(xlim=(0, end), ylim=(ranks - 0.4, -0.6), yticks=range(ranks))
-        self._end(figure, model, "timeline", f"timeline-{model}.svg", below=True)
 
     def _losses(self, model):
         cells = self._find([model], self.study.methods, self.ranks)
         cells = [cell for cell in cells if len(cell.get("measured", {}).get("loss", ())) > 1]
         if not cells:
             return
-        figure, axes = self._begin(f"{model}: training loss, measured", "step", "loss (cross-entropy, nats)")
-        for i, cell in enumerate(cells):
-            # Equal curves cover each other: so the first is broad, and the others are dashed.
-            look = {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i % len(DASHES)]}
-            x, y = ([point[name] for point in cell["measured"]["loss"]] for name in ("step", "loss"))
-            label = f"{cell['method']} on {cell['ranks']}"
-            axes.plot(x, y, linewidth=1.5 if i else 5, label=label, **look)
-        self._end(figure, model, "loss", f"loss-{model}.svg")
+        title = f"{model}: training loss, measured"
+        with self._figure(model, "loss", title, "step", "loss (cross-entropy, nats)") as axes:
+            for i, cell in enumerate(cells):
+                # Equal curves cover each other: so the first is broad, and the others are dashed.
+                x, y = ([point[name] for point in cell["measured"]["loss"]] for name in ("step", "loss"))
+                label = f"{cell['method']} on {cell['ranks']}"
+                axes.plot(x, y, linewidth=1.5 if i else 5, label=label, **_line(i))
