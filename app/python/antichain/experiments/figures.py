@@ -40,15 +40,15 @@ def draw(study, cells):
     drawn, missing = {}, []
     try:
         import matplotlib
-    except ImportError:
-        missing.append(NO_PLOTS)
-    else:
-        if getattr(matplotlib, "__version_info__", ())[:2] < LEAST:
-            missing.append(OLD_PLOTS)
-        else:
+
+        if getattr(matplotlib, "__version_info__", ())[:2] >= LEAST:
             matplotlib.use("Agg")
             matplotlib.rcParams.update(STYLE)
             _Painter(study, cells, drawn, missing).draw()
+        else:
+            missing.append(OLD_PLOTS)
+    except ImportError:
+        missing.append(NO_PLOTS)
     if shutil.which("dot"):
         for model in study.models:
             _draw_graph(study, cells, model, drawn, missing)

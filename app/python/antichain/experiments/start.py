@@ -95,10 +95,12 @@ class Program:
             raise refusal(sentence or f"{self.path} {words[1]} ended with code {code}", code)
         return done.stdout
 
-    def on_ranks(self, ranks, words):
-        """Returns the words that start a command on so many ranks."""
-        launcher = [word.replace("{}", str(ranks)) for word in self.launcher]
-        return [*launcher, self.path, *map(str, words), *([] if launcher else ["--local", str(ranks)])]
+    def start(self, words, ranks=None):
+        """Returns the words that start a command: on so many ranks, or on none."""
+        words = [self.path, *map(str, words)]
+        if ranks and not self.launcher:
+            return [*words, "--local", str(ranks)]
+        return [word.replace("{}", str(ranks)) for word in self.launcher if ranks] + words
 
 
 def provenance(facts):

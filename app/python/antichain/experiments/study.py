@@ -70,8 +70,7 @@ class Profiles:
         words = ["profile", "--batch", int(self.settings["microbatch"]) * OF_PROFILE]
         words += ["--microbatches", OF_PROFILE, "--json", file, *self.network_words(model)]
         words += words_of(self.settings, COMPUTING)
-        alone = [self.program.path, *map(str, words)]
-        code = self.children.run(self.program.on_ranks(ranks, words) if self.measuring else alone, log)
+        code = self.children.run(self.program.start(words, ranks if self.measuring else None), log)
         self.children.check()
         if code or not file.is_file():
             raise refusal(f"measuring {model} ended with code {code}: {last_words(log)}: see {log}", FAILED)
@@ -138,8 +137,8 @@ class Study:
         """A profile that can't be read, or options that don't fit together, are no results of a cell."""
         words = ["simulate", "--profile", profile, "--stages", 1, "--method", "uniform"]
         names = {*STEP, *LINK, "microbatches"} - {"in_flight"}  # which may be one for each rank
-        step = json.loads(self.program.ask(*words, *words_of(self.settings, sorted(names)), "--json", "-"))
-        if not step["period_s"]:
+        words += words_of(self.settings, sorted(names))
+        if not json.loads(self.program.ask(*words, "--json", "-"))["period_s"]:
             raise refusal(f"{profile} says that nothing takes time: profile the network again", BAD_INPUT)
         return profile
 
@@ -156,7 +155,7 @@ class Study:
         words += [method.replace("+replicas", ""), "--replicas", "off" if method in of.STRAIGHT else "auto"]
         words += words_of(self.settings, (*STEP, *LINK, "memory_bytes", "microbatches"))
         words += ["--write-schedule", order] if searched else []
-        refused, step = self._run(lambda words: [self.program.path, *words], words, files, "simulate")
+        refused, step = self._run(words, None, files, "simulate")
         if refused:
             return {**key, "refusal": refused.split(": ")[0]}  # what to do has no room in a table
         planned = json.loads(plan.read_text())
@@ -176,7 +175,7 @@ class Study:
             metrics = files(mode, "work", ".metrics")
             words = self.rehearsal() if mode == "rehearse" else self.training(model, metrics)
             words += given + ["--trace", files(mode, "work", ".trace.json")]
-            refused, result = self._run(lambda words: self.program.on_ranks(ranks, words), words, files, mode)
+            refused, result = self._run(words, ranks, files, mode)
             if refused:
                 return {**key, "refusal": refused}
             if mode == "rehearse":
@@ -198,12 +197,11 @@ class Study:
         steps = self.settings["train_steps"]
         return words + (["--steps", steps] if steps else ["--epochs", self.settings["epochs"]])
 
-    def _run(self, start, words, files, mode):
-        """Runs the words that `start` makes of a command's. Returns why it is refused, or None, and its
-        results."""
+    def _run(self, words, ranks, files, mode):
+        """Runs a command, on ranks or on none. Returns why it is refused, or None, and its results."""
         results, log = files(mode, "work", ".json"), files(mode, "logs", ".log")
         results.unlink(missing_ok=True)
-        code = self.children.run(start([*map(str, words), "--json", str(results)]), log)
+        code = self.children.run(self.program.start([*words, "--json", results], ranks), log)
         self.children.check()
         why = last_words(log) if code else ""
         if code == USAGE or (mode == "simulate" and is_refusal(code)):
