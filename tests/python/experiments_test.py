@@ -219,6 +219,7 @@ class Experiments(InAFolder):
         self.refused(
             "table1 --profiles profiles --models one --out study", 2, "not of an experiment called table1"
         )
+        self.run_it(SWEPT + " --mode rehearse --launcher threads --dry-run")  # no rank has started so far
         # What is not given is as it was begun.
         self.run_it(SWEPT.replace("--microbatches 6 ", ""))
         kept.write_text(marked[:40])

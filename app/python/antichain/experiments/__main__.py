@@ -194,6 +194,8 @@ def sweep(given, children):
     if given.dry_run:
         print("antichain.experiments: nothing is wrong with the options, and nothing was run")
         sys.exit(0)
+    if not starts_ranks and "launcher" not in out.record.get("settings", ()):
+        del settings["launcher"]  # so the first sweep that starts ranks may choose
     out.write_record("speedup", program, settings, asked)
     study = Study(program, children, out, settings, asked, given.watchdog)
     return study, study.fill(lambda line: print(line, flush=True))
