@@ -24,7 +24,8 @@ def time_methods(program, children, out, settings, models, devices):
     profiles = Profiles(program, children, out, settings, {})
     for model in models:
         profile = profiles.file(model, 1)
-        program.ask("simulate", "--profile", profile, "--stages", 1)  # one that can't be read ends it all
+        # A profile that can't be read ends the experiment.
+        program.ask("simulate", "--profile", profile, "--stages", 1)
         for count in devices:
             children.check()
             row = {"model": model, "devices": count}
