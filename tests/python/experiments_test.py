@@ -331,6 +331,7 @@ class Experiments(InAFolder):
             ("speedup --rnaks 1", 2, "did you mean --ranks?"),
             ("speedup --models one,one", 2, "--models takes names"),
             ("speedup --models ../x", 2, "--models takes names"),
+            ("speedup --models=", 2, "--models takes names"),
             ("speedup --ranks 4,x", 2, "--ranks takes numbers from 1 to 1024"),
             ("speedup --methods antichian", 2, "did you mean 'antichain'?"),
             ("speedup --mode simulated", 2, "simulate"),

@@ -61,10 +61,12 @@ print(antichain.simulate(profile, plan, microbatches=8))
 END
 run "plan and simulate in Python" user python try.py
 code=0
-user python -m antichain.experiments speedup --models resnet18 --ranks 2 >out 2>&1 || code=$?
+user python -m antichain.experiments speedup --models resnet18 --ranks 2 --mode rehearse >out 2>&1 || code=$?
 [ "$code" = 2 ] && grep -q "is built without MPI, so mpirun can't start its ranks" out || { cat out; failed "experiments"; }
-run "experiments on threads" user python -m antichain.experiments speedup --models resnet18 --ranks 2 \
-  --methods antichain --profiles "$source/docs/profiles/cpu" --launcher threads
+study=(python -m antichain.experiments speedup --models resnet18 --ranks 2 --methods antichain
+  --profiles "$source/docs/profiles/cpu")
+run "experiments that start no rank" user "${study[@]}"
+run "experiments on threads" user "${study[@]}" --mode rehearse --launcher threads
 code=0
 user env OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 antichain profile --model resnet20 >out 2>&1 || code=$?
 [ "$code $(wc -l <out)" = "2 1" ] || { cat out; failed "one of several processes is not refused in one sentence"; }

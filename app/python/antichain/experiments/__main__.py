@@ -133,8 +133,9 @@ def parser():
 
 def axes(given, own):
     """Returns what is asked for; `own` is what the program says of the network of --graph, or None."""
-    alone = own and not given.models
-    models = [] if alone else names(given.models or "all", "--models", None, of.PAPER_MODELS)
+    models = []
+    if given.models is not None or not own:
+        models = names("all" if given.models is None else given.models, "--models", None, of.PAPER_MODELS)
     if own and own["model"] not in models:
         models.append(own["model"])
     asked = {"models": models, "methods": names(given.methods, "--methods", of.METHODS, of.METHODS)}
