@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "framework/error.h"
+#include "framework/known_names.h"
 
 namespace antichain {
 namespace {
@@ -80,10 +81,7 @@ LearningRate::LearningRate(LearningRateOptions options) : options_(std::move(opt
   for (const auto& [name, formula] : LearningRateTable::entries) {
     if (options_.schedule == name) formula_ = formula;
   }
-  if (formula_ == nullptr) {
-    throw Error(fmt::format("no learning-rate schedule is called '{}'", options_.schedule),
-                fmt::format("there are {}", fmt::join(learning_rate_names(), ", ")), ExitCode::usage);
-  }
+  if (formula_ == nullptr) refuse_name("learning-rate schedule", options_.schedule, learning_rate_names());
   if (!(options_.peak > 0) || !std::isfinite(options_.peak) || options_.warmup_steps < 0) {
     throw Error(
         fmt::format("a learning rate of {} after {} warm-up steps", options_.peak, options_.warmup_steps),

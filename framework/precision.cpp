@@ -1,11 +1,8 @@
 #include "framework/precision.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <array>
 
-#include "framework/error.h"
+#include "framework/known_names.h"
 
 namespace antichain {
 namespace {
@@ -25,8 +22,7 @@ std::vector<std::string> precision_names() {
 Precision parse_precision(std::string_view name) {
   for (const Precision precision : all)
     if (name_of(precision) == name) return precision;
-  throw Error(fmt::format("there is no precision '{}'", name),
-              fmt::format("use one of: {}", fmt::join(precision_names(), ", ")), ExitCode::usage);
+  refuse_name("precision", std::string(name), precision_names());
 }
 
 DType storage(Precision precision) { return precision == Precision::bf16 ? DType::bf16 : DType::f32; }

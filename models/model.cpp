@@ -1,16 +1,15 @@
 #include "models/model.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "framework/error.h"
+#include "framework/known_names.h"
 #include "layers/dropout.h"
 #include "layers/stochastic_depth.h"
 #include "models/alexnet.h"
@@ -58,33 +57,9 @@ auto find(std::string_view name) {
   return std::ranges::find(models(), "squeezenet1_0", &NamedModel::name);
 }
 
-// Returns how many edits lead from one word to the other: Levenshtein, "Binary codes capable of correcting
-// deletions, insertions, and reversals", Soviet Physics Doklady, 1966.
-int edit_distance(std::string_view a, std::string_view b) {
-  std::vector<int> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), 0);
-  for (size_t i = 1; i <= a.size(); ++i) {
-    int diagonal = std::exchange(row[0], int(i));
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const int replace = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = row[j];
-      row[j] = std::min({replace, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row.back();
-}
-
-std::string nearest_to(std::string_view name) {
-  const auto distance = [&](const NamedModel& model) { return edit_distance(name, model.name); };
-  return std::ranges::min_element(models(), {}, distance)->name;
-}
-
 const NamedModel& known(std::string_view name) {
   if (const auto found = find(name); found != models().end()) return *found;
-  throw Error(
-      fmt::format("there is no model '{}'", name),
-      fmt::format("did you mean '{}'? known are {}", nearest_to(name), fmt::join(model_names(), ", ")),
-      ExitCode::usage);
+  refuse_name("model", std::string(name), model_names());
 }
 
 // Checks what training relies on and a user's model may lack.

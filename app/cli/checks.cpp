@@ -1,7 +1,6 @@
 #include "app/cli/checks.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
@@ -11,7 +10,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
-#include <numeric>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -19,23 +17,11 @@
 #include "app/cli/number_text.h"
 #include "app/cli/output_file.h"
 #include "framework/error.h"
+#include "framework/known_names.h"
 #include "framework/units.h"
 
 namespace antichain {
 namespace {
-
-size_t edit_distance(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t(0));
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i);
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = std::exchange(row[j], std::min({replaced, row[j] + 1, row[j - 1] + 1}));
-    }
-  }
-  return row.back();
-}
 
 // Reads the whole text as a number, or returns false.
 template <typename Number>
@@ -141,28 +127,6 @@ CLI::Option* check_name(CLI::Option* option, const std::string& what, std::vecto
     if (std::ranges::find(known, name) == known.end()) refuse_name(what, name, known);
     return std::string();
   });
-}
-
-void refuse_name(const std::string& what, const std::string& name, const std::vector<std::string>& known,
-                 const std::string& meant) {
-  const std::string near = meant.empty() ? nearest(name, known) : meant;
-  throw Error(fmt::format("there is no {} '{}'", what, name),
-              fmt::format("{}known are {}", near.empty() ? "" : fmt::format("did you mean '{}'? ", near),
-                          fmt::join(known, ", ")),
-              ExitCode::usage);
-}
-
-std::string nearest(const std::string& word, const std::vector<std::string>& known) {
-  std::string best;
-  size_t best_distance = std::max<size_t>(word.size() / 3, 2) + 1;  // 2: swapped letters
-  for (const std::string& candidate : known) {
-    const size_t distance = edit_distance(word, candidate);
-    if (distance < best_distance) {
-      best_distance = distance;
-      best = candidate;
-    }
-  }
-  return best;
 }
 
 void check_writable(const std::vector<std::string>& files) {

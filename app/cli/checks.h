@@ -21,15 +21,6 @@ CLI::Option* check_time(CLI::Option*, double least, double most);  // 90, 2h, 1h
 // Accepts one of `known`, else suggests the nearest. `what` names the kind: "model".
 CLI::Option* check_name(CLI::Option*, const std::string& what, std::vector<std::string> known);
 
-// `meant` is suggested in place of the nearest name.
-[[noreturn]] void refuse_name(const std::string& what, const std::string& name,
-                              const std::vector<std::string>& known, const std::string& meant = "");
-
-// Returns the nearest of `known` to `word`, or "" when none is near. Near means that at most a third of the
-// word, or two letters, differ (Levenshtein, "Binary codes capable of correcting deletions, insertions, and
-// reversals", 1966).
-std::string nearest(const std::string& word, const std::vector<std::string>& known);
-
 // Finds out whether these files can be written, before the work whose results they shall hold; "" is no file.
 // Throws Error naming the file when its folder is missing or takes no files, or when the file is neither a
 // plain file nor a stream (app/cli/output_file.h).

@@ -9,11 +9,11 @@
 #include <span>
 #include <string_view>
 
-#include "app/cli/checks.h"
 #include "app/cli/output_file.h"
 #include "app/cli/overwriting.h"
 #include "app/cli/settings_words.h"
 #include "framework/error.h"
+#include "framework/known_names.h"
 #include "pipeline/host/launch.h"
 
 namespace antichain {

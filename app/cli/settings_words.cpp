@@ -6,10 +6,10 @@
 
 #include <algorithm>
 
-#include "app/cli/checks.h"
 #include "app/cli/settings_file.h"
 #include "framework/bounded_file.h"
 #include "framework/error.h"
+#include "framework/known_names.h"
 
 namespace antichain {
 namespace {

@@ -22,6 +22,7 @@
 #include "app/train/optimiser_options.h"
 #include "framework/error.h"
 #include "framework/json.h"
+#include "framework/known_names.h"
 #include "models/model.h"
 #include "partition/plan/runtime_format.h"
 #include "partition/search/dot.h"

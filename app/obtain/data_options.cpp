@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "app/cli/checks.h"
 #include "app/cli/number_text.h"
 #include "app/cli/overwriting.h"
 #include "app/job/agreement.h"
@@ -17,6 +16,7 @@
 #include "data/cifar.h"
 #include "data/hdf5_set.h"
 #include "framework/error.h"
+#include "framework/known_names.h"
 #include "framework/paths.h"
 #include "framework/say.h"
 #include "pipeline/host/launch.h"

@@ -5,6 +5,7 @@
 #include "app/cli/checks.h"
 #include "framework/error.h"
 #include "framework/json.h"
+#include "framework/known_names.h"
 #include "partition/plan/cut_file.h"
 #include "pipeline/planning/schedule_choice.h"
 #include "pipeline/transport/agree.h"

@@ -13,6 +13,7 @@
 #include "app/cli/output_file.h"
 #include "framework/backend.h"
 #include "framework/error.h"
+#include "framework/known_names.h"
 #include "framework/module.h"
 #include "framework/precision.h"
 #include "framework/say.h"

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "framework/error.h"
+#include "framework/known_names.h"
 #include "pipeline/schedule/orders/orders.h"
 #include "pipeline/schedule/schedule_passes.h"
 
@@ -152,9 +153,7 @@ std::span<const Policy> policies() { return table; }
 
 const Policy& policy(std::string_view name) {
   if (const Policy* row = find(name)) return *row;
-  const std::vector<std::string> known = names_where([](const Policy&) { return true; });
-  throw Error(fmt::format("unknown schedule \"{}\"", name),
-              fmt::format("there are {}", fmt::join(known, ", ")), ExitCode::usage);
+  refuse_name("schedule", std::string(name), names_where([](const Policy&) { return true; }));
 }
 
 std::vector<std::string> training_policies() {

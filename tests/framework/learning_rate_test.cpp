@@ -101,7 +101,7 @@ TEST(LearningRate, NamesWhatThereIs) {
     FAIL() << "no Error was thrown";
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),
-                 "no learning-rate schedule is called 'linear': there are constant, step, cosine, one-cycle");
+                 "there is no learning-rate schedule 'linear': known are constant, step, cosine, one-cycle");
     EXPECT_EQ(error.code(), ExitCode::usage);
   }
   EXPECT_THROW(LearningRate({.peak = 0}), Error);

@@ -14,6 +14,7 @@
 #include "app/job/preflight.h"
 #include "framework/error.h"
 #include "framework/json.h"
+#include "framework/known_names.h"
 #include "tests/data/temporary_folder.h"
 #include "tests/expect_error.h"
 
