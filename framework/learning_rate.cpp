@@ -77,7 +77,8 @@ struct LearningRateTable {
                                                  {"one-cycle", one_cycle_rate}}};
 };
 
-LearningRate::LearningRate(LearningRateOptions options) : options_(std::move(options)), formula_(nullptr) {
+LearningRate::LearningRate(LearningRateOptions options, int64_t total_steps)
+    : options_(std::move(options)), total_steps_(total_steps), formula_(nullptr) {
   for (const auto& [name, formula] : LearningRateTable::entries) {
     if (options_.schedule == name) formula_ = formula;
   }
@@ -90,9 +91,9 @@ LearningRate::LearningRate(LearningRateOptions options) : options_(std::move(opt
   check_shape(options_);
 }
 
-double LearningRate::rate(int64_t step, int64_t total_steps) const {
+double LearningRate::rate(int64_t step) const {
   if (step < options_.warmup_steps) return options_.peak * double(step + 1) / double(options_.warmup_steps);
-  return formula_(options_, step - options_.warmup_steps, total_steps - options_.warmup_steps);
+  return formula_(options_, step - options_.warmup_steps, total_steps_ - options_.warmup_steps);
 }
 
 std::vector<std::string> learning_rate_names() {

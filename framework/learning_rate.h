@@ -28,14 +28,17 @@ struct LearningRateOptions {
 class LearningRate {
  public:
   // Throws Error when there is no such schedule (it lists them), or a number makes no sense.
-  explicit LearningRate(LearningRateOptions);
+  // `total_steps` includes the warm-up.
+  LearningRate(LearningRateOptions, int64_t total_steps);
 
-  // Steps count from 0; `total_steps` are those of the whole run, warm-up included.
-  double rate(int64_t step, int64_t total_steps) const;
+  double rate(int64_t step) const;  // steps count from 0
+  const LearningRateOptions& options() const { return options_; }
+  int64_t total_steps() const { return total_steps_; }
 
  private:
   using Formula = double (*)(const LearningRateOptions&, int64_t step, int64_t steps);
   LearningRateOptions options_;
+  int64_t total_steps_;
   Formula formula_;
   friend struct LearningRateTable;
 };

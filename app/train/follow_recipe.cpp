@@ -44,16 +44,17 @@ void follow_recipe(const CLI::App& train, TrainCommandOptions& o) {
 
 std::string describe_recipe(const TrainCommandOptions& o, int64_t batches) {
   const Recipe recipe = recipe_of(o.network.model);
-  const RateCourse rate = rate_course(o, batches);
+  const LearningRate rate = rate_course(o, batches);
   const bool scaled = o.rate.peak == peak_for(recipe, o.network.batch) && o.network.batch != recipe.batch;
   const std::string proportion =
       scaled ? fmt::format(" ({:g} for {} samples, in proportion)", recipe.rate.peak, recipe.batch) : "";
-  const std::string length = o.rate.schedule == "constant" ? "" : " over " + counted(rate.steps, "step");
+  const std::string length =
+      o.rate.schedule == "constant" ? "" : " over " + counted(rate.total_steps(), "step");
   const std::string but =
       o.departures.empty() ? "" : fmt::format(" but for {}", fmt::join(o.departures, ", "));
   return hanging("Recipe", 10,
                  fmt::format("batch {}, rate {:g}{}, {}{}, {}: {}'s{}", o.network.batch, o.rate.peak,
-                             proportion, course(o.rate.schedule, rate.options.warmup_steps), length,
+                             proportion, course(o.rate.schedule, rate.options().warmup_steps), length,
                              make_optimiser(o.optimiser)->str(), o.network.model, but));
 }
 

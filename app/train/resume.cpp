@@ -213,7 +213,6 @@ RunFacts run_facts(const TrainCommandOptions& o, const DataSplits& data, const R
   if (!rank.prints() || (o.checkpoint.folder.empty() && o.checkpoint.resume.empty())) return run;
   const int64_t per_epoch = data.train->size() / o.network.batch;
   const TrainOptions training = train_options(o, per_epoch);
-  const RateCourse course = rate_course(o, per_epoch);
   for (const TrainOption& option : train_option_kinds()) {
     if (option.value == nullptr) continue;
     Facts& facts = option.kind == OptionKind::network ? run.model : run.recipe;
@@ -230,7 +229,8 @@ RunFacts run_facts(const TrainCommandOptions& o, const DataSplits& data, const R
   run.recipe[normalisation] = describe(data.train->normalisation());
   run.steps_per_epoch = per_epoch;
   run.steps_per_evaluation = o.evaluation.every > 0 ? o.evaluation.every : per_epoch;
-  if (text(course.steps) != run.recipe.at(length)) run.recipe[course_length] = text(course.steps);
+  const std::string course = text(rate_course(o, per_epoch).total_steps());
+  if (course != run.recipe.at(length)) run.recipe[course_length] = course;
   run.setting = {{"device", rank.context.backend().description()},
                  {"threads", text(rank.context.threads())},
                  {"ranks", text(rank.job.size())},

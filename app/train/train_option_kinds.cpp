@@ -83,7 +83,7 @@ const auto options = std::to_array<TrainOption>({
     {"warmup-steps", recipe, "warm-up steps",  // --warmup-epochs is reported in epochs
      [](const Options& o, int64_t per_epoch) {
        const bool from_recipe = o.recipe_warmup_steps > 0;
-       return text(from_recipe ? rate_course(o, per_epoch).options.warmup_steps : o.rate.warmup_steps);
+       return text(from_recipe ? rate_course(o, per_epoch).options().warmup_steps : o.rate.warmup_steps);
      }},
     {"warmup-epochs", recipe, "warm-up epochs",
      [](const Options& o, int64_t) { return text(o.warmup_epochs); }},

@@ -102,7 +102,7 @@ void check(const TrainCommandOptions& o) {
   if (mixes(o.augmentation) && o.network.batch < 2)
     throw Error("--mixup and --cutmix mix the images of a batch, but a batch has one",
                 "ask for a larger --batch", ExitCode::usage);
-  const LearningRate checked(o.rate);
+  const LearningRate checked(o.rate, o.steps);
   check(o.data);
   if (parse_on_nan(o.on_nan) == OnNan::rewind && o.checkpoint.folder.empty())
     throw Error("--on-nan rewind has nothing to go back to", "name a folder with --checkpoint",
@@ -126,25 +126,23 @@ std::string why_ranks_agree(const TrainCommandOptions& o) {
   return o.optimiser.clip_norm > 0 ? fmt::format("--clip-norm {}", o.optimiser.clip_norm) : "";
 }
 
-RateCourse rate_course(const TrainCommandOptions& o, int64_t batches_per_epoch) {
+LearningRate rate_course(const TrainCommandOptions& o, int64_t batches_per_epoch) {
   const int64_t run = total_steps({.epochs = o.epochs, .steps = o.steps}, batches_per_epoch);
-  RateCourse course{o.rate, std::max(run, o.course_epochs * batches_per_epoch)};
-  if (o.recipe_warmup_steps > 0)
-    course.options.warmup_steps = std::min(o.recipe_warmup_steps, course.steps * 3 / 10);
-  if (o.warmup_epochs > 0) course.options.warmup_steps = int64_t(o.warmup_epochs * double(batches_per_epoch));
-  return course;
+  const int64_t steps = std::max(run, o.course_epochs * batches_per_epoch);
+  LearningRateOptions rate = o.rate;
+  if (o.recipe_warmup_steps > 0) rate.warmup_steps = std::min(o.recipe_warmup_steps, steps * 3 / 10);
+  if (o.warmup_epochs > 0) rate.warmup_steps = int64_t(o.warmup_epochs * double(batches_per_epoch));
+  return {rate, steps};
 }
 
 TrainOptions train_options(const TrainCommandOptions& o, int64_t batches_per_epoch) {
-  const RateCourse course = rate_course(o, batches_per_epoch);
-  const LearningRate schedule(course.options);
   return {
       .batch = o.network.batch,
       .epochs = o.epochs,
       .steps = o.steps,
       .seed = o.seed,
       .augment = o.augmentation,
-      .rate = [schedule, course](int64_t step, int64_t) { return float(schedule.rate(step, course.steps)); },
+      .rate = [course = rate_course(o, batches_per_epoch)](int64_t step) { return float(course.rate(step)); },
       .trace = !o.trace_file.empty(),
       .on_nan = parse_on_nan(o.on_nan),
       .clip_norm = o.optimiser.clip_norm,

@@ -56,12 +56,8 @@ void check(const TrainCommandOptions&);
 // Returns the option for which all ranks agree before any of them updates: "--clip-norm 1"; or "".
 std::string why_ranks_agree(const TrainCommandOptions&);
 
-// A RateCourse is the learning rate's schedule, given the number of whole batches in an epoch.
-struct RateCourse {
-  LearningRateOptions options;
-  int64_t steps = 0;  // those of the run, or more
-};
-RateCourse rate_course(const TrainCommandOptions&, int64_t batches_per_epoch);
+// Returns the learning rate's schedule, whose steps are those of the run or more.
+LearningRate rate_course(const TrainCommandOptions&, int64_t batches_per_epoch);
 
 TrainOptions train_options(const TrainCommandOptions&, int64_t batches_per_epoch);
 

@@ -166,7 +166,7 @@ class Trainer {
     job_.activity().doing(fmt::format("beginning of step {}", begun.step));
     fault_point(job_.rank(), begun.step);
     place_source();
-    begun.rate = options_.rate(begun.step, total_);
+    begun.rate = options_.rate(begun.step);
     begun.start = Clock::now();
     begun_.push_back(begun);
     training_.begin({.step = uint64_t(begun.step),

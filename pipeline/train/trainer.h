@@ -29,9 +29,9 @@ struct TrainOptions {
   int epochs = 1;     // 0: as many as `steps` asks for
   int64_t steps = 0;  // at most so many steps in all; 0: no limit but `epochs`
   uint64_t seed = 0;
-  AugmentOptions augment;                                        // of training images
-  std::function<float(int64_t step, int64_t total_steps)> rate;  // learning rate
-  bool trace = false;                                            // record one step after warm-up
+  AugmentOptions augment;                   // of training images
+  std::function<float(int64_t step)> rate;  // learning rate
+  bool trace = false;                       // record one step after warm-up
   OnNan on_nan = OnNan::abort;
   double clip_norm = 0;  // what the norm of all gradients may be; 0: anything
   // This says whether a rank may begin a step before the others have ended the last one. It may not where

@@ -15,9 +15,8 @@ namespace {
 using Recorded = std::initializer_list<std::pair<int64_t, double>>;
 
 void expect_rates(const LearningRateOptions& options, int64_t total, Recorded recorded) {
-  const LearningRate schedule(options);
-  for (const auto& [step, rate] : recorded)
-    EXPECT_NEAR(schedule.rate(step, total), rate, 3e-13) << "step " << step;
+  const LearningRate schedule(options, total);
+  for (const auto& [step, rate] : recorded) EXPECT_NEAR(schedule.rate(step), rate, 3e-13) << "step " << step;
 }
 
 TEST(LearningRate, OneCycleIsPyTorchs) {
@@ -71,10 +70,10 @@ TEST(LearningRate, RefusesNumbersThatMakeNoSense) {
                                                   {.peak = 0.1, .final_rate = 0.2},
                                                   {.final_rate = -1},
                                                   {.rise_share = 1.1}}) {
-    EXPECT_THROW(LearningRate{wrong}, Error);
+    EXPECT_THROW((LearningRate{wrong, 10}), Error);
   }
   for (const double whole : {0.0, 1.0})
-    EXPECT_NEAR(LearningRate({.peak = 0.3, .rise_share = whole}).rate(whole == 0 ? 0 : 9, 10), 0.3, 1e-12);
+    EXPECT_NEAR(LearningRate({.peak = 0.3, .rise_share = whole}, 10).rate(whole == 0 ? 0 : 9), 0.3, 1e-12);
 }
 
 TEST(LearningRate, WarmUpRisesLinearlyAndTheScheduleFollows) {
@@ -87,7 +86,7 @@ TEST(LearningRate, VeryShortRunsHaveFiniteRates) {
   for (const std::string& name : learning_rate_names()) {
     for (int64_t total = 1; total < 8; ++total) {
       for (int64_t step = 0; step < total; ++step) {
-        const double rate = LearningRate({.schedule = name, .peak = 0.3}).rate(step, total);
+        const double rate = LearningRate({.schedule = name, .peak = 0.3}, total).rate(step);
         EXPECT_TRUE(std::isfinite(rate) && rate >= 0 && rate <= 0.3 + 1e-12)
             << name << " " << step << "/" << total;
       }
@@ -97,16 +96,16 @@ TEST(LearningRate, VeryShortRunsHaveFiniteRates) {
 
 TEST(LearningRate, NamesWhatThereIs) {
   try {
-    LearningRate({.schedule = "linear"});
+    LearningRate({.schedule = "linear"}, 10);
     FAIL() << "no Error was thrown";
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),
                  "there is no learning-rate schedule 'linear': known are constant, step, cosine, one-cycle");
     EXPECT_EQ(error.code(), ExitCode::usage);
   }
-  EXPECT_THROW(LearningRate({.peak = 0}), Error);
-  EXPECT_THROW(LearningRate({.peak = NAN}), Error);
-  EXPECT_THROW(LearningRate({.peak = 0.1, .warmup_steps = -1}), Error);
+  EXPECT_THROW(LearningRate({.peak = 0}, 10), Error);
+  EXPECT_THROW(LearningRate({.peak = NAN}, 10), Error);
+  EXPECT_THROW(LearningRate({.peak = 0.1, .warmup_steps = -1}, 10), Error);
 }
 
 }  // namespace

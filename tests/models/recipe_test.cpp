@@ -20,7 +20,7 @@ TEST(Recipes, EveryShippedModelHasOne) {
     const Recipe recipe = recipe_of(name);
     EXPECT_NE(recipe.source, general) << name;
     EXPECT_EQ(recipe.batch % 8, 0) << name << ": it is cut into 8 micro-batches";
-    EXPECT_NO_THROW(LearningRate{recipe.rate}) << name;
+    EXPECT_NO_THROW(LearningRate(recipe.rate, 10)) << name;
   }
   EXPECT_EQ(recipe_of("squeezenet").source, recipe_of("squeezenet1_0").source);
 }

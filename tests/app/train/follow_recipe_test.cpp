@@ -31,8 +31,7 @@ TrainCommandOptions told(std::vector<std::string> words) {
 }
 
 double rate_at(const TrainCommandOptions& options, int64_t step) {
-  const RateCourse course = rate_course(options, batches);
-  return LearningRate(course.options).rate(step, course.steps);
+  return rate_course(options, batches).rate(step);
 }
 
 TEST(FollowRecipe, FillsWhatIsNotGiven) {
@@ -41,7 +40,7 @@ TEST(FollowRecipe, FillsWhatIsNotGiven) {
   EXPECT_EQ(o.rate.peak, 0.3);
   EXPECT_EQ(o.rate.schedule, "one-cycle");
   EXPECT_EQ(o.epochs, 10);
-  EXPECT_EQ(rate_course(o, batches).steps, 10 * batches);
+  EXPECT_EQ(rate_course(o, batches).total_steps(), 10 * batches);
   EXPECT_TRUE(o.departures.empty());
 }
 
@@ -54,9 +53,9 @@ TEST(FollowRecipe, LeavesWhatIsGiven) {
   EXPECT_EQ(o.rate.schedule, "step");
   EXPECT_EQ(o.optimiser.momentum, 0.5f);
   EXPECT_EQ(o.optimiser.weight_decay, 0.1f);
-  const RateCourse course = rate_course(o, batches);
-  EXPECT_EQ(course.options.warmup_steps, 5);
-  EXPECT_EQ(course.steps, 2 * batches);
+  const LearningRate course = rate_course(o, batches);
+  EXPECT_EQ(course.options().warmup_steps, 5);
+  EXPECT_EQ(course.total_steps(), 2 * batches);
   EXPECT_THAT(o.departures, ElementsAre("--batch", "--lr", "--lr-schedule", "--warmup-steps", "--momentum",
                                         "--weight-decay", "--epochs"));
 }
@@ -87,24 +86,25 @@ TEST(FollowRecipe, AShortRunDoesNotSqueezeTheCourse) {
     EXPECT_EQ(rate_at(few, step), rate_at(whole, step));
   }
   EXPECT_LT(rate_at(few, 19), 0.02);
-  EXPECT_EQ(rate_course(told({"--steps", "2000"}), batches).steps, 2000) << "longer than the recipe's epochs";
+  EXPECT_EQ(rate_course(told({"--steps", "2000"}), batches).total_steps(), 2000)
+      << "longer than the recipe's epochs";
 }
 
 TEST(FollowRecipe, StepsCutTheCourseOfGivenEpochs) {
   const TrainCommandOptions cut = told({"--epochs", "3", "--steps", "20"}), whole = told({"--epochs", "3"});
-  EXPECT_EQ(rate_course(cut, batches).steps, 3 * batches);
+  EXPECT_EQ(rate_course(cut, batches).total_steps(), 3 * batches);
   for (const int64_t step : {0, 10, 19}) EXPECT_EQ(rate_at(cut, step), rate_at(whole, step));
   const TrainCommandOptions cosine = told({"--epochs", "3", "--steps", "20", "--lr-schedule", "cosine"});
-  EXPECT_EQ(rate_course(cosine, batches).steps, 3 * batches);
+  EXPECT_EQ(rate_course(cosine, batches).total_steps(), 3 * batches);
 }
 
 // Where the user names the schedule and no epochs, its course is that of the run.
 TEST(FollowRecipe, AGivenScheduleEndsWithTheRun) {
   const TrainCommandOptions o = told({"--model", "resnet18", "--steps", "20", "--lr-schedule", "one-cycle"});
-  const RateCourse course = rate_course(o, batches);
-  EXPECT_EQ(course.steps, 20);
-  EXPECT_EQ(course.options.warmup_steps, 0);
-  EXPECT_EQ(rate_course(told({"--epochs", "1"}), batches).steps, batches) << "as one with --epochs";
+  const LearningRate course = rate_course(o, batches);
+  EXPECT_EQ(course.total_steps(), 20);
+  EXPECT_EQ(course.options().warmup_steps, 0);
+  EXPECT_EQ(rate_course(told({"--epochs", "1"}), batches).total_steps(), batches) << "as one with --epochs";
 }
 
 TEST(FollowRecipe, AScheduleTakesItsOwnOptions) {
@@ -124,7 +124,7 @@ TEST(FollowRecipe, AScheduleTakesItsOwnOptions) {
 TEST(FollowRecipe, WarmsUpForAThirdOfAShortCourseAtMost) {
   const auto warmup = [](std::vector<std::string> more, int64_t batches_per_epoch) {
     more.insert(more.begin(), {"--model", "resnet18"});
-    return rate_course(told(more), batches_per_epoch).options.warmup_steps;
+    return rate_course(told(more), batches_per_epoch).options().warmup_steps;
   };
   const int64_t usual = warmup({}, 1000);
   EXPECT_GT(usual, 30);

@@ -91,20 +91,19 @@ TrainingRun train_on_threads(const TrainingCase& c, int ranks, const MakePlan& m
         validate(schedule, profile, plan);
         RankModel model(graph, nodes_of_rank(plan, transport.rank()), context, c.seed, c.optimiser);
         Recorder recorder(run, c);
-        TrainOptions options{
-            .batch = batch,
-            .epochs = c.epoch ? 1 : 0,
-            .steps = c.epoch ? 0 : c.steps,
-            .seed = c.seed,
-            .augment = c.augment,
-            .rate = [&c](int64_t step, int64_t) { return c.rate * std::pow(c.decay, float(step)); },
-            .on_nan = c.on_nan,
-            .clip_norm = c.clip_norm,
-            .between_ranks = agree ? Steps::apart : c.between_ranks,
-            .device_augments = c.device_augments,
-            .evaluate_every = c.evaluate_every,
-            .patience = c.patience,
-            .keep_best = c.keep_best};
+        TrainOptions options{.batch = batch,
+                             .epochs = c.epoch ? 1 : 0,
+                             .steps = c.epoch ? 0 : c.steps,
+                             .seed = c.seed,
+                             .augment = c.augment,
+                             .rate = [&c](int64_t step) { return c.rate * std::pow(c.decay, float(step)); },
+                             .on_nan = c.on_nan,
+                             .clip_norm = c.clip_norm,
+                             .between_ranks = agree ? Steps::apart : c.between_ranks,
+                             .device_augments = c.device_augments,
+                             .evaluate_every = c.evaluate_every,
+                             .patience = c.patience,
+                             .keep_best = c.keep_best};
         if (c.epochs > 0) options.epochs = c.epochs, options.steps = c.until;
         if (!c.checkpoint.empty()) {
           options.checkpoint = {
