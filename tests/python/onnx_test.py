@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 import warnings
 
 import numpy
@@ -352,6 +353,17 @@ class Refusals(Folder):
         with self.assertRaisesRegex(AntichainError, "can't read /nowhere/net.onnx"):
             import_onnx("/nowhere/net.onnx", self.folder / "net.antichain")
 
+    def test_fields_of_wrong_types(self):
+        parts = Parts()
+        parts.nodes.insert(0, node("Constant", [], "k", value="no tensor"))
+        self.refused(parts.model(), "net.onnx: the file is truncated or damaged")
+        text = Parts().model().SerializeToString().replace(b"images", b"\xff\xfe\xff\xfe\xff\xfe")
+        self.refused(text, "net.onnx")
+        # The inference of shapes in onnx crashes on nodes in another order.
+        parts, relu = Parts(), node("Relu", ["y"], "h")
+        parts.nodes[:] = [node("Conv", ["h", "w"], "c"), node("Hardmax", ["c"], "y"), relu]
+        self.refused(parts.model(), "'Hardmax'", "'Conv' of 'h', which no earlier node gives")
+
     def test_external_data(self):
         def external(**entries):
             model = Parts().model()
@@ -383,6 +395,34 @@ class Refusals(Folder):
         self.assertIn(
             "there is no model", self.command("export", "w.h5", "net.onnx", "--model=no", code=2)
         )
+        for words in ([], ["import", "net.onnx"], ["import", "net.onnx", ""], ["import", "a", "b", "--c"]):
+            said = self.command(*words, code=2)
+            self.assertTrue(said.startswith("antichain: ") and said.count("\n") == 1, said)
+        with unittest.mock.patch.dict(os.environ, ANTICHAIN="/nowhere"):
+            said = self.command("export", "w.h5", "net.onnx", "--model=no", code=3)
+        self.assertEqual(said, "antichain: can't start the program /nowhere: No such file or directory\n")
+
+    def test_what_is_there_stays(self):
+        (self.folder / "net.onnx").write_bytes(Parts().model().SerializeToString())
+        other = self.folder / "other"
+        other.mkdir()
+        for name, text in {"notes": "mine", "graph.json": '{"mine": 1}'}.items():
+            (other / name).write_text(text)
+            said = self.command("import", "net.onnx", "other", code=3)
+            self.assertIn("other is a folder of something else", said)
+            self.assertEqual((other / name).read_text(), text)
+        self.command("import", "net.onnx", "net.antichain")
+        self.command("import", "net.onnx", "net.antichain")  # which it made
+        before = self.read("net")[0]
+        for file, code in {"net.antichain/graph.json": 2, "net.antichain": 2, "other/a/b.onnx": 3}.items():
+            self.command("export", "net.antichain", file, code=code)
+        self.assertEqual(self.read("net")[0], before)
+        (self.folder / "link.onnx").symlink_to("other/notes")
+        self.command("export", "net.antichain", "link.onnx")
+        self.assertEqual((other / "notes").read_text(), "mine")
+        odd = os.fsdecode(b"\xff \n.onnx")
+        self.command("export", "net.antichain", odd)
+        self.imported(self.folder / odd, "odd")
 
 
 class Export(Folder):

@@ -4,6 +4,7 @@ operators our operators become, with one row an operator."""
 
 import json
 import pathlib
+import tempfile
 
 import numpy
 import onnx
@@ -303,13 +304,17 @@ def export_onnx(folder, file):
             f"can't read {problem.filename}: {problem.strerror}: a folder NAME.antichain has {GRAPH} "
             f"and {WEIGHTS}"
         ) from problem
-    except (ArithmeticError, LookupError, TypeError, ValueError) as problem:
+    except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError) as problem:
         raise AntichainError(
             f"{folder} is no network with its weights ({type(problem).__name__}: {problem}): antichain info "
             f"--graph {folder} says what is wrong"
         ) from problem
     try:
-        pathlib.Path(file).write_bytes(model.SerializeToString())
-    except OSError as problem:
-        raise AntichainError(f"can't write {file}: {problem.strerror}") from problem
+        with tempfile.TemporaryDirectory(dir=pathlib.Path(file).parent) as held:
+            whole = pathlib.Path(held) / "whole.onnx"
+            whole.write_bytes(model.SerializeToString())
+            whole.replace(file)  # so a file of that name stays until all is written
+    except (OSError, ValueError) as problem:
+        why = getattr(problem, "strerror", None) or problem
+        raise AntichainError(f"can't write {file}: {why}") from problem
     return len(weights)

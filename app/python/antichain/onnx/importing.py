@@ -14,7 +14,7 @@ from antichain.error import AntichainError
 from antichain.folder import graph_text, write_folder
 from antichain.onnx import shapes
 from antichain.onnx.constants import Constants
-from antichain.onnx.messages import Constant, Node, read_file
+from antichain.onnx.messages import DAMAGED, Constant, Node, read_file
 from antichain.onnx.names import DEFAULTS, PAIRS, one_or_two, pair
 from antichain.onnx.rows import ROWS
 from antichain.onnx.simplify import simplify
@@ -24,6 +24,7 @@ from antichain.translation import Shaping, Unsupported, Value, natural
 # Every tensor has so many samples while translating: a prime, so that no other extent is equal by chance.
 SAMPLES = 251
 MOST_LETTERS = 240  # of a node's name; the program reads 256 bytes
+WRONG = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 LABELS, LOSS = "labels", "loss"
 
 
@@ -222,6 +223,7 @@ def inferred(file):
     """Returns a function of a tensor's name that gives its Value by the file's own shapes, or None: so nodes
     behind one that can't be translated can be."""
     try:
+        onnx.checker.check_model(file.model)  # infer_shapes may crash where nodes are in another order
         graph = shape_inference.infer_shapes(file.model).graph
     except Exception:  # whatever the file has that the package does not know
         graph = file.model.graph
@@ -245,7 +247,7 @@ def translate_node(t, node):
             raise Unsupported(f"'{node.op}'")
         try:
             given = ROWS[node.op](t, node)
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as problem:
+        except WRONG as problem:
             raise Unsupported(f"'{node.op}' with these shapes and options ({problem})") from problem
     for name, value in zip(node.outputs, given if isinstance(given, list) else [given]):
         if isinstance(value, Constant):
@@ -311,23 +313,25 @@ def bare_convolutions(file, nodes):
 
 def import_onnx(path, folder):
     """Writes the network of an ONNX file as a folder NAME.antichain. Throws AntichainError."""
-    file = read_file(path)
-    constants = Constants(file)
-    output = without_softmax(file.nodes, file.model.graph.output[0].name)
-    nodes, (output,) = simplify(file.nodes, [output], constants)
-    t = Translation(file, constants)
     try:
+        file = read_file(path)
+        constants = Constants(file)
+        output = without_softmax(file.nodes, file.model.graph.output[0].name)
+        nodes, (output,) = simplify(file.nodes, [output], constants)
+        t = Translation(file, constants)
         inputs = [add_input(t, info) for info in file.model.graph.input if info.name not in constants]
         translate_nodes(t, file, nodes)
         add_loss(t, output)
+        inputs.append({"name": LABELS, "shape": [], "dtype": "int32"})
+        words = [
+            re.sub(r"[\x00-\x1f\x7f]", "", w)[:64]
+            for w in (file.model.producer_name, file.model.producer_version)
+        ]
+        text = graph_text(model_name(path), f"{' '.join(words)} (ONNX, opset {file.opset})", inputs, t.nodes)
     except Unsupported as problem:
-        raise AntichainError(f"{file.origin}: {problem} is not supported") from problem
-    inputs.append({"name": LABELS, "shape": [], "dtype": "int32"})
-    words = [
-        re.sub(r"[\x00-\x1f\x7f]", "", w)[:64]
-        for w in (file.model.producer_name, file.model.producer_version)
-    ]
-    text = graph_text(model_name(path), f"{' '.join(words)} (ONNX, opset {file.opset})", inputs, t.nodes)
+        raise AntichainError(f"{path}: {problem} is not supported") from problem
+    except WRONG as problem:  # fields of other types than the format has
+        raise AntichainError(f"{path}: {DAMAGED} ({problem})") from problem
     write_folder(folder, text, t.weights)
     if bare := bare_convolutions(file, nodes):
         print(

@@ -16,6 +16,7 @@ import numpy
 
 from antichain.onnx.names import FORMS, HARDSIGMOID
 from antichain.onnx.patterns import Match, Matcher, pattern_of
+from antichain.translation import Unsupported
 
 
 def window_means(extent, out):
@@ -149,7 +150,10 @@ def _recognise(node, matcher, constants):
     for pattern, op, letters, settle in BY_OP.get(node.op, ()):
         match = Match()
         if matcher.node(pattern, node, match):
-            attributes = settle(match, constants)
+            try:
+                attributes = settle(match, constants)
+            except Unsupported:  # which the node's row will say, too
+                attributes = None
             if attributes is not None:
                 node.op, node.attributes = op, dict(attributes)
                 node.inputs = [match.letters[letter] for letter in letters]
