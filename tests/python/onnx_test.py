@@ -178,7 +178,7 @@ class Import(Folder):
 
     def test_folded_batch_norms_are_told(self):
         said = self.imported(Parts().model())[2]
-        self.assertIn("has 1 convolutions and no batch norm", said)
+        self.assertIn("has convolutions (1) and no batch norm", said)
         self.assertIn("training differs from the original", said)
         model = Parts().model()
         model.producer_name = "antichain"  # which folds nothing
