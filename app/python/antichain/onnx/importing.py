@@ -173,7 +173,7 @@ class Translation(Shaping):
         parts, usual = parts or {}, DEFAULTS.get(op, {})
         options = {n: one_or_two(pair(v)) if n in PAIRS else v for n, v in (options or {}).items()}
         stored, whole = [x.stored for x in inputs], {**usual, **options}
-        shape = shape or shapes.output_shape(op, whole, stored)
+        shape = shapes.output_shape(op, whole, stored)  # also where it is given: it says what does not fit
         name = self.unique(self._name_of(parts))
         for own, extents in shapes.parts_of(op, whole, stored[0]).items():
             self._take_part(name, own, parts[own], extents)

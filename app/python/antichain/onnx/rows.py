@@ -44,11 +44,8 @@ def alike(t, node):
 
 
 ROWS["Swish"] = activate("silu")
-
-
-@row("GlobalAveragePool")
-def global_average_pool(t, node):
-    return t.emit("global_average_pool", [t.image(t.input(), 1)[0]])
+ROWS["Identity"] = lambda t, node: t.input()
+ROWS["GlobalAveragePool"] = lambda t, node: t.emit("global_average_pool", [t.image(t.input(), 1)[0]])
 
 
 @row("Gelu")
@@ -81,11 +78,6 @@ def clip(t, node):
     return activate("relu6")(t, node)
 
 
-@row("Identity")
-def identity(t, node):
-    return t.input()
-
-
 @row("Cast")
 def cast(t, node):
     to = node.get("to", 1)
@@ -113,10 +105,7 @@ def softmax(t, node):
     x, flattens = t.input(), t.opset < 13  # all axes from that one on
     axis = t.axis(x, node.get("axis", 1 if flattens else -1))
     refuse_if(axis < 1 or (flattens and axis != x.rank - 1), f"Softmax over axis {axis}")
-    if x.rank == 2:
-        return t.emit("softmax", [t.plain(x)])
-    image, restored = t.image(x, axis)
-    return restored(t.emit("softmax", [image]))
+    return t.softmax(x, axis)
 
 
 # Convolutions and pools of images
@@ -210,14 +199,7 @@ def pool(t, node):
 def reduce_mean(t, node):
     x = t.input()
     axes = [t.axis(x, axis) for axis in t.integers("axes", 1)]
-    stored = sorted(x.axis(axis) for axis in axes)
-    refuse_if(not stored or 0 in axes or len(set(stored)) < len(stored), "a mean over the samples")
-    if node.get("keepdims", 1) == 0:
-        order = [axis - sum(gone < axis for gone in stored) for axis in x.order if axis not in stored]
-        return t.emit("mean", [x], options={"axes": stored}, order=order)
-    if x.rank == 4 and stored == [2, 3]:
-        return t.emit("global_average_pool", [x], order=x.order)
-    return t.emit("mean", [x], options={"axes": stored, "keep_dims": True}, order=x.order)
+    return t.mean(x, axes, node.get("keepdims", 1) != 0)
 
 
 @row("Pad")
@@ -370,11 +352,7 @@ def multiply(t, node):
         if t.constant(i) is not None:
             return scale_channels(t, t.input(1 - i), t.constant(i))
     a, b = t.widened_input(0), t.widened_input(1)
-    if math.prod(a.shape) < math.prod(b.shape):
-        a, b = b, a
-    if a.order != b.order and a.rank == b.rank:
-        a, b = t.plain(a), t.plain(b)
-    return t.emit("multiply", [a, b], order=a.order)
+    return t.multiply(a, b)
 
 
 @row("Div", "Sub")
@@ -459,37 +437,20 @@ def transpose(t, node):
     x = t.input()
     perm = node.ints("perm", natural(x.rank)[::-1])
     refuse_if(sorted(perm) != list(natural(x.rank)), "Transpose with other than a permutation")
-    refuse_if(perm[0] != 0, "a permutation that moves the samples from the first axis")
-    return x.permuted(perm)
+    return t.in_order(x, perm)
 
 
 # Parts
-
-
-def part(t, x, axis, begin, end, step=1):
-    """Returns x[begin:end:step] along an axis."""
-    extent = x.shape[axis]
-    begin, end, _ = slice(begin, end).indices(extent)
-    if (begin, end, step) == (0, extent, 1):
-        return x
-    refuse_if(axis == 0, "a part of the samples")
-    refuse_if(step < 1 or begin >= end, f"an empty part [{begin}:{end}:{step}]")
-    options = {"axis": x.axis(axis), "begin": begin, "end": end, "step": step}
-    return t.emit("slice", [x], options=options, order=x.order)
 
 
 @row("Concat")
 def concat(t, node):
     parts = [t.input(i) for i in range(len(node.inputs))]
     refuse_if(not parts, "Concat of nothing")
-    if len(parts) == 1:
-        return parts[0]
-    axis = t.axis(parts[0], node.get("axis", 1))
+    axis, ranks = t.axis(parts[0], node.get("axis", 1)), {x.rank for x in parts}
     refuse_if(axis == 0, "Concat along the samples")
-    ranks = {x.rank for x in parts}
     refuse_if(len(ranks) > 1, "Concat of tensors of different numbers of axes")
-    images, restored = t.images(parts, axis)
-    return restored(t.emit("concat", images))
+    return t.concat(parts, axis)
 
 
 @row("Slice")
@@ -500,7 +461,7 @@ def slice_(t, node):
     alike = len(begins) == len(ends) == len(axes) == len(steps)
     refuse_if(not alike, "Slice with different numbers of starts, ends, axes and steps")
     for begin, end, axis, step in zip(begins, ends, axes, steps):
-        x = part(t, x, t.axis(x, axis), begin, end, step)
+        x = t.part(x, t.axis(x, axis), begin, end, step)
     return x
 
 
@@ -516,7 +477,7 @@ def split(t, node):
     refuse_if(not fits, f"Split of {extent} into {len(sizes)} parts of {sum(sizes)} together")
     begins = [sum(sizes[:i]) for i in range(count)]
     return [
-        part(t, x, axis, begin, begin + size) if name else None
+        t.part(x, axis, begin, begin + size) if name else None
         for begin, size, name in zip(begins, sizes, node.outputs)
     ]
 
@@ -530,7 +491,7 @@ def gather(t, node):
     at, extent = place.number, x.shape[axis]
     inside = axis > 0 and -extent <= at < extent
     refuse_if(not inside, "Gather of samples, or beyond the end of an axis")
-    taken = part(t, x, axis, at % extent, at % extent + 1)
+    taken = t.part(x, axis, at % extent, at % extent + 1)
     if place.array.ndim:
         return taken
     return of_sample(t, taken, [e for i, e in enumerate(x.shape) if i > 0 and i != axis])

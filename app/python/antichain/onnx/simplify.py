@@ -68,14 +68,15 @@ def _extends(op):
 
     def settle(m, constants):
         attributes = m.all(op)[0].attributes
-        if op == "MatMul":
-            return attributes if constants.find(m.letters["B"]).array.ndim == 1 else None
-        # A weight of a LayerNorm over the last axes has their shape; a factor of every channel has not.
         shape = constants.find(m.letters.get("B", m.letters["W"])).array.shape
         axes = list(attributes.get("axes", ()))
-        if axes == [1] or op == "GroupNormalization":
-            return attributes if sum(extent == 1 for extent in shape) >= len(shape) - 1 else None
-        return attributes if len(shape) == len(axes) else None
+        if op == "MatMul":
+            fits = len(shape) == 1
+        elif axes == [1] or op == "GroupNormalization":  # a factor of every channel
+            fits = sum(extent == 1 for extent in shape) >= len(shape) - 1
+        else:  # the weight of a LayerNorm over the last axes has their shape
+            fits = len(shape) == len(axes)
+        return attributes if fits else None
 
     return settle
 
@@ -139,7 +140,7 @@ def _recognise(node, matcher, constants):
             try:
                 attributes = settle(match, constants)
             except Unsupported:  # which the node's row will say, too
-                attributes = None
+                continue
             if attributes is not None:
                 node.op, node.attributes = op, dict(attributes)
                 node.inputs = [match.letters[letter] for letter in letters]
