@@ -166,14 +166,7 @@ class Import(Folder):
         ]
         parts.constants.update(s4=numpy.array([1, 2, 4, 4]), one=numpy.float64(1))
         graph, _, _ = self.imported(parts.model())
-        ops = [
-            "global_average_pool",
-            "relu",
-            "multiply",
-            "batch_norm",
-            "flatten",
-            "softmax_cross_entropy",
-        ]
+        ops = ["global_average_pool", "relu", "multiply", "batch_norm", "flatten", "softmax_cross_entropy"]
         self.assertEqual([n["op"] for n in graph["nodes"]], ops)
 
     def test_folded_batch_norms_are_told(self):
@@ -200,10 +193,7 @@ class Parts:
     def __init__(self):
         self.input, self.type, self.dims, self.opset = "images", TensorProto.FLOAT, ["n", 2, 4, 4], 13
         self.constants = {"w": numpy.full((2, 2, 4, 4), 0.5, "f")}
-        self.nodes = [
-            node("Conv", ["images", "w"], "c", "first"),
-            node("Flatten", ["c"], "y", "last"),
-        ]
+        self.nodes = [node("Conv", ["images", "w"], "c", "first"), node("Flatten", ["c"], "y", "last")]
         self.output = "y"
 
     def model(self):
@@ -329,9 +319,7 @@ class Refusals(Folder):
                 node("Flatten", ["g"], "y", "last"),
             ]
 
-        self.changed(
-            change, "'Erf' at node 'a'; 'Tanh' at node 'b' and 1 more; Softmax over axis 0 at node"
-        )
+        self.changed(change, "'Erf' at node 'a'; 'Tanh' at node 'b' and 1 more; Softmax over axis 0 at node")
 
     def test_samples_are_called_n(self):
         def change(p):
@@ -392,9 +380,7 @@ class Refusals(Folder):
         self.assertIn(
             "name their network by --model or --graph", self.command("export", "w.h5", "net.onnx", code=3)
         )
-        self.assertIn(
-            "there is no model", self.command("export", "w.h5", "net.onnx", "--model=no", code=2)
-        )
+        self.assertIn("there is no model", self.command("export", "w.h5", "net.onnx", "--model=no", code=2))
         for words in ([], ["import", "net.onnx"], ["import", "net.onnx", ""], ["import", "a", "b", "--c"]):
             said = self.command(*words, code=2)
             self.assertTrue(said.startswith("antichain: ") and said.count("\n") == 1, said)
@@ -437,16 +423,12 @@ class Export(Folder):
             shapes[name] = output_shape(op, o, xs)
             for own, shape in parts_of(op, o, xs[0]).items():
                 kind = "<f4" if own != "num_batches_tracked" else "<i8"
-                weights[f"{name}.{own}" if own else name] = numpy.asarray(
-                    random.uniform(0.2, 1, shape), kind
-                )
+                weights[f"{name}.{own}" if own else name] = numpy.asarray(random.uniform(0.2, 1, shape), kind)
             nodes.append({"name": name, "op": op, "inputs": list(inputs), "options": options})
             return name
 
         pads = {"before": [1, 2], "after": [0, 3]}
-        x = add(
-            "conv", "conv2d", "images", out=8, kernel=[3, 5], stride=[1, 2], pad=pads, dilation=[1, 2]
-        )
+        x = add("conv", "conv2d", "images", out=8, kernel=[3, 5], stride=[1, 2], pad=pads, dilation=[1, 2])
         x = add("bn", "batch_norm", x, momentum=1.0)
         for f in ("gelu", "gelu_tanh", "hardswish", "hardsigmoid", "relu6", "sigmoid", "silu"):
             x = add(f"{f}.sum", "add", x, add(f, "activate", x, function=f))
@@ -491,9 +473,7 @@ class Export(Folder):
         onnx.checker.check_model(onnx.load(self.folder / "all.onnx"))
         again, weights, _ = self.imported(self.folder / "all.onnx")
         self.program("info", "--graph", "net.antichain")
-        own = {
-            n["name"]: n["op"] for n in graph["nodes"] if n["op"] not in ("dropout", "stochastic_depth")
-        }
+        own = {n["name"]: n["op"] for n in graph["nodes"] if n["op"] not in ("dropout", "stochastic_depth")}
         read = {n["name"]: n["op"] for n in again["nodes"]}
         # Equal windows are those of an average pool; a permutation comes with the reshape that needs it.
         changed = {n: read.get(n) for n, op in own.items() if read.get(n) != op}
@@ -521,8 +501,7 @@ class Export(Folder):
                 graph, weights, _ = self.imported(self.folder / "net.onnx")
                 own, state = self.read("own")
                 self.assertEqual(
-                    {n: a.tobytes() for n, a in weights.items()},
-                    {n: a.tobytes() for n, a in state.items()},
+                    {n: a.tobytes() for n, a in weights.items()}, {n: a.tobytes() for n, a in state.items()}
                 )
                 self.assertEqual(graph["model"], "net")
                 here, there = ({n["name"]: n["op"] for n in g["nodes"]} for g in (graph, own))

@@ -164,6 +164,13 @@ class Shaping:
             raise Unsupported("a permutation that moves the samples from the first axis")
         return x.permuted(order)
 
+    def add(self, a, b):
+        if a.shape != b.shape:
+            raise Unsupported(f"a sum of {self.text(a)} and {self.text(b)} (both have one shape)")
+        if a.order != b.order:
+            a, b = self.plain(a), self.plain(b)
+        return self.emit("add", [a, b], a.stored, order=a.order)
+
     def multiply(self, a, b):
         if math.prod(a.shape) < math.prod(b.shape):
             a, b = b, a

@@ -34,6 +34,7 @@ class Padded:
 
     of: Value
     zeros: list  # rows above, columns left, rows below, columns right
+    refused = "padding by zeros for anything but a convolution and average pooling"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +43,7 @@ class Widened:
 
     of: Value
     shape: list
+    refused = "Expand in front of anything but a product"
 
 
 def node_name(name):
@@ -73,22 +75,20 @@ class Translation(Shaping):
             raise Unsupported(f"'{self.node.op}' of a constant")
         raise Unsupported(f"'{self.node.op}' of '{name[:256]}', which no earlier node gives,")
 
-    def input(self, i=0):
-        """Returns an input that is computed, and of which nothing is pending."""
+    def input(self, i=0, pending=()):
+        """Returns an input that is computed. What is pending of it must be of that class."""
         value = self._computed(i)
-        if isinstance(value, Padded):
-            raise Unsupported("padding by zeros for anything but a convolution and average pooling")
-        if isinstance(value, Widened):
-            raise Unsupported("Expand in front of anything but a product")
+        if isinstance(value, (Padded, Widened)) and not isinstance(value, pending):
+            raise Unsupported(value.refused)
         return value
 
     def padded_input(self):
-        value = self._computed(0)
-        return (value.of, value.zeros) if isinstance(value, Padded) else (self.input(), [0] * 4)
+        value = self.input(0, Padded)
+        return (value.of, value.zeros) if isinstance(value, Padded) else (value, [0] * 4)
 
     def widened_input(self, i):
-        value = self._computed(i)
-        return value.of if isinstance(value, Widened) else self.input(i)
+        value = self.input(i, Widened)
+        return value.of if isinstance(value, Widened) else value
 
     padded, widened = staticmethod(Padded), staticmethod(Widened)
 

@@ -2,6 +2,7 @@
 methods of a Translation (importing.py), and returns the values of its outputs. docs/bring-your-model.md lists
 what is supported. Rows throw Unsupported for options that our operators do not have."""
 
+import functools
 import math
 
 import numpy
@@ -320,17 +321,7 @@ def group_norm(t, node):
 
 @row("Add", "Sum")
 def add(t, node):
-    total = t.input(0)
-    for i in range(1, len(node.inputs)):
-        other = t.input(i)
-        shapes = f"{t.text(total)} and {t.text(other)}"
-        refuse_if(
-            total.shape != other.shape, f"a sum of tensors of the shapes {shapes} (both have one shape)"
-        )
-        if total.order != other.order:
-            total, other = t.plain(total), t.plain(other)
-        total = t.emit("add", [total, other], order=total.order)
-    return total
+    return functools.reduce(t.add, [t.input(i) for i in range(len(node.inputs))])
 
 
 def scale_channels(t, x, factor):

@@ -72,12 +72,6 @@ def _concat(o, *xs):
     return (xs[0][0], sum(x[1] for x in xs), *xs[0][2:])
 
 
-def _multiply(o, a, b):
-    if a != b and not (len(a) == 4 and b == (*a[:2], 1, 1)):
-        raise ValueError(f"{text(a[1:])} by {text(b[1:])}: both of one shape, or C x H x W by C x 1 x 1")
-    return a
-
-
 def _mean(o, x):
     kept = 1 if o["keep_dims"] else None
     extents = (kept if i in o["axes"] else extent for i, extent in enumerate(x))
@@ -108,7 +102,6 @@ SHAPES = {
     "linear": lambda o, x: (x[0], o["out"]),
     "max_pool": _pool,
     "mean": _mean,
-    "multiply": _multiply,
     "permute": lambda o, x: tuple(x[axis] for axis in o["order"]),
     "reshape": lambda o, x: (x[0], *o["shape"]),
     "slice": _slice,

@@ -382,12 +382,7 @@ def add(t, a, other, alpha=1):
     if is_number(b):
         only("the sum of a tensor and the number", b, 0)
         return tensor(a)
-    a, b = tensor(a, "a sum with an operand"), tensor(b, "a sum with an operand")
-    if a.shape != b.shape:
-        raise Unsupported(f"a sum of {a.shape} and {b.shape} (both have one shape)")
-    if a.order != b.order:
-        a, b = t.plain(a), t.plain(b)
-    return t.emit("add", [a, b], a.stored, order=a.order)
+    return t.add(tensor(a, "a sum with an operand"), tensor(b, "a sum with an operand"))
 
 
 @row("mul")
