@@ -391,26 +391,15 @@ def flatten(t, node):
     return of_sample(t, x, [math.prod(x.shape[1:])])
 
 
-@row("Squeeze")
+@row("Squeeze", "Unsqueeze")
 def squeeze(t, node):
-    x = t.input()
-    axes = [t.axis(x, axis) for axis in t.integers("axes", 1)]
-    axes = axes or [i for i in range(1, x.rank) if x.shape[i] == 1]
-    refuse_if(0 in axes, "Squeeze of the samples")
-    for axis in axes:
-        refuse_if(x.shape[axis] != 1, f"Squeeze of an axis of {x.shape[axis]}")
-    return of_sample(t, x, [extent for i, extent in enumerate(x.shape) if i > 0 and i not in axes])
-
-
-@row("Unsqueeze")
-def unsqueeze(t, node):
     x, axes = t.input(), t.integers("axes", 1)
-    rank = x.rank + len(axes)
-    places = {axis % rank for axis in axes if -rank <= axis < rank}
-    wrong = len(places) != len(axes) or 0 in places
-    refuse_if(wrong, "Unsqueeze in front of the samples, or of an axis twice")
-    extents = iter(x.shape)
-    return of_sample(t, x, [1 if i in places else next(extents) for i in range(rank)][1:])
+    if node.op == "Squeeze":
+        axes = axes or [i for i in range(1, x.rank) if x.shape[i] == 1]
+    change = numpy.squeeze if node.op == "Squeeze" else numpy.expand_dims
+    shape = change(numpy.broadcast_to(0, x.shape), tuple(axes)).shape  # or numpy says what is wrong
+    refuse_if(shape[:1] != (t.batch,), f"{node.op} of the samples")
+    return t.reshape(x, shape)
 
 
 @row("Expand")
