@@ -124,12 +124,12 @@ class Constants:
         self.left -= numbers
         if self.left < 0:
             raise AntichainError(
-                f"{self.file.origin}: its constants and weights grow to more numbers than the file has bytes: "
-                "no exporter writes such a network"
+                f"{self.file.origin}: its constants and weights grow to more numbers than the file has "
+                "bytes: no exporter writes such a network"
             )
 
     def fold(self, node):
-        """Returns the output of a node that computes with constants only, or None where it is no such node."""
+        """Returns the output of a node that computes with constants only, or None for another node."""
         if len(node.outputs) != 1:
             return None
         if node.op == "Constant":

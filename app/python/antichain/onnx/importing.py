@@ -53,7 +53,7 @@ def node_name(name):
 
 
 class Translation(Shaping):
-    """The nodes made so far, and the ONNX node that is being translated. Rows of the table call its methods."""
+    """The nodes made so far, and the ONNX node that is translated. Rows of the table call its methods."""
 
     def __init__(self, file, constants):
         super().__init__(SAMPLES)

@@ -5,9 +5,7 @@ PyTorch has. It returns the result's Value. What it can't translate it refuses w
 the option and its value; arguments that a row does not list are refused by the caller.
 """
 
-import math
-
-from antichain.pytorch.calls import Kind, Tensor
+from antichain.pytorch.calls import Tensor
 from antichain.pytorch.translate import Expanded, Noise, Padded, Unsupported, Value, natural, parameter
 
 ROWS = {}
