@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 import warnings
 
 import numpy
@@ -165,19 +166,12 @@ class Import(Folder):
         ]
         parts.constants.update(s4=numpy.array([1, 2, 4, 4]), one=numpy.float64(1))
         graph, _, _ = self.imported(parts.model())
-        ops = [
-            "global_average_pool",
-            "relu",
-            "multiply",
-            "batch_norm",
-            "flatten",
-            "softmax_cross_entropy",
-        ]
+        ops = ["global_average_pool", "relu", "multiply", "batch_norm", "flatten", "softmax_cross_entropy"]
         self.assertEqual([n["op"] for n in graph["nodes"]], ops)
 
     def test_folded_batch_norms_are_told(self):
         said = self.imported(Parts().model())[2]
-        self.assertIn("has 1 convolutions and no batch norm", said)
+        self.assertIn("has convolutions (1) and no batch norm", said)
         self.assertIn("training differs from the original", said)
         model = Parts().model()
         model.producer_name = "antichain"  # which folds nothing
@@ -199,10 +193,7 @@ class Parts:
     def __init__(self):
         self.input, self.type, self.dims, self.opset = "images", TensorProto.FLOAT, ["n", 2, 4, 4], 13
         self.constants = {"w": numpy.full((2, 2, 4, 4), 0.5, "f")}
-        self.nodes = [
-            node("Conv", ["images", "w"], "c", "first"),
-            node("Flatten", ["c"], "y", "last"),
-        ]
+        self.nodes = [node("Conv", ["images", "w"], "c", "first"), node("Flatten", ["c"], "y", "last")]
         self.output = "y"
 
     def model(self):
@@ -328,9 +319,7 @@ class Refusals(Folder):
                 node("Flatten", ["g"], "y", "last"),
             ]
 
-        self.changed(
-            change, "'Erf' at node 'a'; 'Tanh' at node 'b' and 1 more; Softmax over axis 0 at node"
-        )
+        self.changed(change, "'Erf' at node 'a'; 'Tanh' at node 'b' and 1 more; Softmax over axis 0 at node")
 
     def test_samples_are_called_n(self):
         def change(p):
@@ -351,6 +340,17 @@ class Refusals(Folder):
         self.refused(model, "of up to 70002 inputs")
         with self.assertRaisesRegex(AntichainError, "can't read /nowhere/net.onnx"):
             import_onnx("/nowhere/net.onnx", self.folder / "net.antichain")
+
+    def test_fields_of_wrong_types(self):
+        parts = Parts()
+        parts.nodes.insert(0, node("Constant", [], "k", value="no tensor"))
+        self.refused(parts.model(), "net.onnx: the file is truncated or damaged")
+        text = Parts().model().SerializeToString().replace(b"images", b"\xff\xfe\xff\xfe\xff\xfe")
+        self.refused(text, "net.onnx")
+        # The inference of shapes in onnx crashes on nodes in another order.
+        parts, relu = Parts(), node("Relu", ["y"], "h")
+        parts.nodes[:] = [node("Conv", ["h", "w"], "c"), node("Hardmax", ["c"], "y"), relu]
+        self.refused(parts.model(), "'Hardmax'", "'Conv' of 'h', which no earlier node gives")
 
     def test_external_data(self):
         def external(**entries):
@@ -380,9 +380,35 @@ class Refusals(Folder):
         self.assertIn(
             "name their network by --model or --graph", self.command("export", "w.h5", "net.onnx", code=3)
         )
-        self.assertIn(
-            "there is no model", self.command("export", "w.h5", "net.onnx", "--model=no", code=2)
-        )
+        self.assertIn("there is no model", self.command("export", "w.h5", "net.onnx", "--model=no", code=2))
+        for words in ([], ["import", "net.onnx"], ["import", "net.onnx", ""], ["import", "a", "b", "--c"]):
+            said = self.command(*words, code=2)
+            self.assertTrue(said.startswith("antichain: ") and said.count("\n") == 1, said)
+        with unittest.mock.patch.dict(os.environ, ANTICHAIN="/nowhere"):
+            said = self.command("export", "w.h5", "net.onnx", "--model=no", code=3)
+        self.assertEqual(said, "antichain: can't start the program /nowhere: No such file or directory\n")
+
+    def test_what_is_there_stays(self):
+        (self.folder / "net.onnx").write_bytes(Parts().model().SerializeToString())
+        other = self.folder / "other"
+        other.mkdir()
+        for name, text in {"notes": "mine", "graph.json": '{"mine": 1}'}.items():
+            (other / name).write_text(text)
+            said = self.command("import", "net.onnx", "other", code=3)
+            self.assertIn("other is a folder of something else", said)
+            self.assertEqual((other / name).read_text(), text)
+        self.command("import", "net.onnx", "net.antichain")
+        self.command("import", "net.onnx", "net.antichain")  # which it made
+        before = self.read("net")[0]
+        for file, code in {"net.antichain/graph.json": 2, "net.antichain": 2, "other/a/b.onnx": 3}.items():
+            self.command("export", "net.antichain", file, code=code)
+        self.assertEqual(self.read("net")[0], before)
+        (self.folder / "link.onnx").symlink_to("other/notes")
+        self.command("export", "net.antichain", "link.onnx")
+        self.assertEqual((other / "notes").read_text(), "mine")
+        odd = os.fsdecode(b"\xff \n.onnx")
+        self.command("export", "net.antichain", odd)
+        self.imported(self.folder / odd, "odd")
 
 
 class Export(Folder):
@@ -397,16 +423,12 @@ class Export(Folder):
             shapes[name] = output_shape(op, o, xs)
             for own, shape in parts_of(op, o, xs[0]).items():
                 kind = "<f4" if own != "num_batches_tracked" else "<i8"
-                weights[f"{name}.{own}" if own else name] = numpy.asarray(
-                    random.uniform(0.2, 1, shape), kind
-                )
+                weights[f"{name}.{own}" if own else name] = numpy.asarray(random.uniform(0.2, 1, shape), kind)
             nodes.append({"name": name, "op": op, "inputs": list(inputs), "options": options})
             return name
 
         pads = {"before": [1, 2], "after": [0, 3]}
-        x = add(
-            "conv", "conv2d", "images", out=8, kernel=[3, 5], stride=[1, 2], pad=pads, dilation=[1, 2]
-        )
+        x = add("conv", "conv2d", "images", out=8, kernel=[3, 5], stride=[1, 2], pad=pads, dilation=[1, 2])
         x = add("bn", "batch_norm", x, momentum=1.0)
         for f in ("gelu", "gelu_tanh", "hardswish", "hardsigmoid", "relu6", "sigmoid", "silu"):
             x = add(f"{f}.sum", "add", x, add(f, "activate", x, function=f))
@@ -451,9 +473,7 @@ class Export(Folder):
         onnx.checker.check_model(onnx.load(self.folder / "all.onnx"))
         again, weights, _ = self.imported(self.folder / "all.onnx")
         self.program("info", "--graph", "net.antichain")
-        own = {
-            n["name"]: n["op"] for n in graph["nodes"] if n["op"] not in ("dropout", "stochastic_depth")
-        }
+        own = {n["name"]: n["op"] for n in graph["nodes"] if n["op"] not in ("dropout", "stochastic_depth")}
         read = {n["name"]: n["op"] for n in again["nodes"]}
         # Equal windows are those of an average pool; a permutation comes with the reshape that needs it.
         changed = {n: read.get(n) for n, op in own.items() if read.get(n) != op}
@@ -481,8 +501,7 @@ class Export(Folder):
                 graph, weights, _ = self.imported(self.folder / "net.onnx")
                 own, state = self.read("own")
                 self.assertEqual(
-                    {n: a.tobytes() for n, a in weights.items()},
-                    {n: a.tobytes() for n, a in state.items()},
+                    {n: a.tobytes() for n, a in weights.items()}, {n: a.tobytes() for n, a in state.items()}
                 )
                 self.assertEqual(graph["model"], "net")
                 here, there = ({n["name"]: n["op"] for n in g["nodes"]} for g in (graph, own))

@@ -2,6 +2,9 @@
 
 
 class AntichainError(Exception):
-    """One sentence that says what is wrong, where, and what to do."""
+    """One sentence that says what is wrong, where, and what to do. `code` is the exit code that the program
+    gave, or None where the program did not say it."""
 
-    code = None  # the program's exit code, where it was the program that said it
+    def __init__(self, sentence, code=None):
+        super().__init__(sentence)
+        self.code = code

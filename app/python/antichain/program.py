@@ -178,11 +178,8 @@ def run(command, *arguments, listener=print_line, **options):
                 process.terminate()
                 raise
         if process.returncode:
-            problem = AntichainError(
-                sentence(said) or f"antichain {' '.join(command)} ended with code {process.returncode}"
-            )
-            problem.code = process.returncode
-            raise problem
+            ended = f"antichain {' '.join(command)} ended with code {process.returncode}"
+            raise AntichainError(sentence(said) or ended, process.returncode)
         output = Output("".join(printed))
         output.warnings = [line.removeprefix(WARNING).strip() for line in said if line.startswith(WARNING)]
         output.results = _results(options, output)

@@ -18,9 +18,7 @@ def write(file, tensors):
     header, at = {}, 0
     for name, array in arrays.items():
         header[name] = {
-            "dtype": NAMES[array.dtype],
-            "shape": list(array.shape),
-            "data_offsets": [at, at + array.nbytes],
+            "dtype": NAMES[array.dtype], "shape": list(array.shape), "data_offsets": [at, at + array.nbytes]
         }
         at += array.nbytes
     text = json.dumps(header).encode()

@@ -52,6 +52,11 @@ class Shaping:
         self.batch = batch
         self.plain_forms = {}
 
+    @staticmethod
+    def text(x):
+        """Returns the shape of x as a refusal has it."""
+        return str(x.shape)
+
     def same_shape(self, op, x, options=None):
         """Adds a node that works on every number by itself."""
         return self.emit(op, [x], x.stored, options, x.order)
@@ -109,3 +114,69 @@ class Shaping:
             return y.permuted(back)
 
         return [image(x) for x in values], restored
+
+    # What the operators of several frameworks become
+
+    def softmax(self, x, axis):
+        if x.rank == 2:
+            return self.emit("softmax", [self.plain(x)], x.shape)
+        image, restored = self.image(x, axis)
+        return restored(self.emit("softmax", [image], image.stored))
+
+    def mean(self, x, axes, keep):
+        """Returns the mean over axes. Where `keep`, they stay with the extent 1."""
+        stored = sorted(x.axis(axis) for axis in axes)
+        if not stored or 0 in axes or len(set(stored)) < len(stored):
+            raise Unsupported("a mean over the samples")
+        if keep:
+            shape = tuple(1 if axis in stored else extent for axis, extent in enumerate(x.stored))
+            if x.rank == 4 and stored == [2, 3]:
+                return self.emit("global_average_pool", [x], shape, order=x.order)
+            return self.emit("mean", [x], shape, {"axes": stored, "keep_dims": True}, x.order)
+        left = [axis for axis in natural(x.rank) if axis not in stored]
+        order = tuple(left.index(axis) for axis in x.order if axis in left)
+        return self.emit("mean", [x], tuple(x.stored[axis] for axis in left), {"axes": stored}, order)
+
+    def concat(self, parts, axis):
+        if len(parts) == 1:
+            return parts[0]
+        images, restored = self.images(parts, axis)
+        channels = sum(x.stored[1] for x in images)
+        return restored(self.emit("concat", images, (self.batch, channels, *images[0].stored[2:])))
+
+    def part(self, x, axis, begin, end, step=1):
+        """Returns x[begin:end:step] along an axis."""
+        extent = x.shape[axis]
+        begin, end, _ = slice(begin, end).indices(extent)
+        if (begin, end, step) == (0, extent, 1):
+            return x
+        if axis == 0:
+            raise Unsupported("a part of the samples")
+        if step < 1 or begin >= end:
+            raise Unsupported(f"an empty part [{begin}:{end}:{step}]")
+        shape, options = list(x.stored), {"axis": x.axis(axis), "begin": begin, "end": end}
+        shape[x.axis(axis)] = len(range(begin, end, step))
+        return self.emit("slice", [x], shape, options if step == 1 else {**options, "step": step}, x.order)
+
+    def in_order(self, x, order):
+        """Returns x with its axes in another order, in which the samples stay the first."""
+        if order[0] != 0:
+            raise Unsupported("a permutation that moves the samples from the first axis")
+        return x.permuted(order)
+
+    def add(self, a, b):
+        if a.shape != b.shape:
+            raise Unsupported(f"a sum of {self.text(a)} and {self.text(b)} (both have one shape)")
+        if a.order != b.order:
+            a, b = self.plain(a), self.plain(b)
+        return self.emit("add", [a, b], a.stored, order=a.order)
+
+    def multiply(self, a, b):
+        if math.prod(a.shape) < math.prod(b.shape):
+            a, b = b, a
+        if a.order != b.order and a.rank == b.rank:
+            a, b = self.plain(a), self.plain(b)
+        if a.stored != b.stored and (a.rank != 4 or b.stored != (*a.stored[:2], 1, 1)):
+            said = f"{self.text(a)} and {self.text(b)} (a factor has the same shape, or N x C x 1 x 1)"
+            raise Unsupported(f"a product of {said}")
+        return self.emit("multiply", [a, b], a.stored, order=a.order)

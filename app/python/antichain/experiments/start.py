@@ -24,9 +24,7 @@ _libc = ctypes.CDLL(None)
 
 def refusal(sentence, code=USAGE):
     """Returns the error that ends an experiment with this sentence and this exit code."""
-    error = AntichainError(sentence)
-    error.code = code
-    return error
+    return AntichainError(sentence, code)
 
 
 def _environment():

@@ -4,6 +4,7 @@ import sys
 
 from antichain.error import AntichainError
 
+sys.stdout.reconfigure(errors="backslashreplace")  # names of files may be no text
 try:
     from antichain.onnx.command import main
 

@@ -3,6 +3,7 @@
 import argparse
 import pathlib
 import subprocess
+import sys
 import tempfile
 
 from antichain.error import AntichainError
@@ -11,28 +12,33 @@ from antichain.onnx.exporting import export_onnx
 from antichain.onnx.importing import import_onnx
 from antichain.program import find
 
+USAGE = 2  # the program's exit code for a wrong command line
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message):
+        raise AntichainError(f"{message}: see {self.prog} --help", USAGE)
+
 
 def export_run(run, words, file):
-    """Exports the weights that `antichain export WORDS --init RUN` takes, in the network that the
-    words name."""
+    """Exports the weights that `antichain export WORDS --init RUN` takes, in the network that the words
+    name."""
     with tempfile.TemporaryDirectory() as held:
         folder = pathlib.Path(held) / "run.antichain"
         command = [find(), "export", *words, f"--init={run}", f"--out={folder}"]
         try:
             ended = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         except OSError as problem:
-            raise AntichainError(f"the program can't be started: {problem}") from problem
+            raise AntichainError(f"can't start the program {command[0]}: {problem.strerror}") from problem
         if ended.returncode:
-            refused = AntichainError(ended.stderr.strip().removeprefix("antichain: "))
-            refused.code = ended.returncode
-            raise refused
+            said = ended.stderr.strip().removeprefix("antichain: ")
+            raise AntichainError(said or f"{command[0]} export failed", ended.returncode)
+        sys.stderr.write(ended.stderr)  # its warnings
         return export_onnx(folder, file)
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        prog="python -m antichain.onnx", description="Networks from and to ONNX files."
-    )
+    parser = Parser(prog="python -m antichain.onnx", description="Networks from and to ONNX files.")
     commands = parser.add_subparsers(dest="command", required=True)
     to_us = commands.add_parser("import", help="make a folder NAME.antichain of an ONNX file")
     to_us.add_argument("file", metavar="FILE.onnx")
@@ -47,12 +53,17 @@ def main():
     to_onnx.add_argument("run", metavar="RUN")
     to_onnx.add_argument("file", metavar="OUT.onnx")
     given, words = parser.parse_known_args()
+    for name, value in vars(given).items():
+        if not value:
+            parser.error(f"the {name} has an empty name (is a variable of your script not set?)")
     if given.command == "import":
         if words:
-            parser.error(f"import takes no option {words[0]}")
+            parser.error(f"import takes no {words[0]}")
         import_onnx(given.file, given.folder)
         print(f"{given.folder}: the network of {given.file}")
         return
+    if not given.file.endswith(".onnx"):
+        parser.error(f"export writes OUT.onnx, named right behind RUN, and not {given.file}")
     if (pathlib.Path(given.run) / GRAPH).exists():
         if words:
             parser.error(f"{given.run} is a network with its weights, so {words[0]} has no meaning")
@@ -61,8 +72,7 @@ def main():
         count = export_run(given.run, words, given.file)
     else:
         raise AntichainError(
-            f"{given.run} is no folder NAME.antichain: where it has weights, name their network by "
-            f"--model or "
-            "--graph"
+            f"{given.run} is no folder NAME.antichain: where it has weights, name their network by --model "
+            "or --graph"
         )
     print(f"{given.file}: the network of {given.run}, with {count} tensors")

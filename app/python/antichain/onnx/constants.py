@@ -10,87 +10,57 @@ from antichain.onnx.messages import Constant, numbers_of
 from antichain.translation import Unsupported
 
 MOST_INTEGERS = 1 << 16  # of a constant that is computed with
-
-
-def _axes(node, x):
-    """Returns the axes that a node has as an attribute, or since opset 13 as its second input."""
-    return [int(a) for a in x[1].array] if len(x) > 1 else node.attributes.get("axes")
+KINDS = {1: "<f4", 11: "<f4", 6: "<i8", 7: "<i8", 9: "?"}  # what a Cast to a type of ONNX gives
+VALUES = {"value_float": "<f4", "value_floats": "<f4", "value_int": "<i8", "value_ints": "<i8"}
 
 
 def _small(*arrays):
+    """Returns the arrays, which have few numbers."""
     if any(a.size > MOST_INTEGERS for a in arrays):
         raise ValueError("too many numbers")
+    return arrays
 
 
-def _squeeze(node, x):
-    axes = _axes(node, x)
-    return numpy.squeeze(x[0].array, None if axes is None else tuple(axes))
+def _axes(node, axes):
+    """Returns the axes that a node has as its second input, or before opset 13 as an attribute."""
+    return node.attributes.get("axes") if axes is None else axes.tolist()
 
 
-def _unsqueeze(node, x):
-    return numpy.expand_dims(x[0].array, tuple(_axes(node, x)))
+def _squeeze(node, x, axes=None):
+    axes = _axes(node, axes)
+    return numpy.squeeze(x, None if axes is None else tuple(axes))
 
 
-def _reshape(node, x):
-    shape = [x[0].array.shape[i] if extent == 0 else int(extent) for i, extent in enumerate(x[1].array)]
-    return x[0].array.reshape(shape)
+def _reshape(node, x, shape):
+    return x.reshape([x.shape[i] if extent == 0 else extent for i, extent in enumerate(shape.tolist())])
 
 
-def _cast(node, x):
-    to = {1: "<f4", 11: "<f4", 6: "<i8", 7: "<i8", 9: "?"}[node.get("to", 1)]
-    return x[0].array.astype(to)
-
-
-def _gather(node, x):
-    _small(*(c.array for c in x))
-    return numpy.take(x[0].array, x[1].array, node.get("axis", 0))
-
-
-def _concat(node, x):
-    _small(*(c.array for c in x))
-    return numpy.concatenate([c.array for c in x], node.get("axis", 0))
-
-
-def _slice(node, x):
-    _small(x[0].array)
-    begins, ends, *more = ([int(i) for i in c.array] for c in x[1:])
-    axes = more[0] if more else range(len(begins))
-    steps = more[1] if len(more) > 1 else [1] * len(begins)
-    at = [slice(None)] * x[0].array.ndim
-    for axis, begin, end, step in zip(axes, begins, ends, steps):
+def _slice(node, x, begins, ends, axes=None, steps=None):
+    _small(x)
+    at = [slice(None)] * x.ndim
+    axes = range(len(begins)) if axes is None else axes.tolist()
+    steps = [1] * len(begins) if steps is None else steps.tolist()
+    for axis, begin, end, step in zip(axes, begins.tolist(), ends.tolist(), steps):
         # An end below all places means the beginning, where steps go backwards.
-        at[axis] = slice(begin, None if step < 0 and end < -x[0].array.shape[axis] else end, step)
-    return x[0].array[tuple(at)]
+        at[axis] = slice(begin, None if step < 0 and end < -x.shape[axis] else end, step)
+    return x[tuple(at)]
 
 
-def _shape_of(constant):
-    shape = [int(i) for i in constant.array]
+def _shape_of(extents):
+    shape = extents.tolist()
     if math.prod(shape) > MOST_INTEGERS:
         raise ValueError("too many numbers")
     return shape
 
 
-def _expand(node, x):
-    return x[0].array * numpy.ones(_shape_of(x[1]), x[0].array.dtype)
-
-
-def _filled(node, x):
-    shape = _shape_of(x[0])
-    fill = (
-        numbers_of(node.attributes["value"], "").array
-        if "value" in node.attributes
-        else numpy.float32([0])
-    )
+def _filled(node, extents):
+    shape, value = _shape_of(extents), node.attributes.get("value")
+    fill = numpy.float32([0]) if value is None else numbers_of(value, "").array
     return numpy.full(shape, fill.item(), fill.dtype)
 
 
-def _shape(node, x):
-    return numpy.int64(x[0].array.shape[node.get("start", 0) : node.attributes.get("end")])
-
-
 def _arithmetic(of):
-    def compute(node, x):
-        a, b = (c.array for c in x)
+    def compute(node, a, b):
         _small(a, b)
         if a.dtype != b.dtype or (a.size != 1 and b.size != 1 and a.shape != b.shape):
             raise ValueError("other types or shapes")
@@ -107,39 +77,28 @@ def _quotient(a, b):
     return a // b
 
 
-def _of_first(of):
-    return lambda node, x: of(x[0].array)
-
-
-# Returns what a node computes from the constants x, as an array; or throws where that is not computed here.
+# Returns what a node computes from arrays, as an array; or throws where that is not computed here.
 FOLDS = {
     "Add": _arithmetic(numpy.add),
-    "Cast": _cast,
-    "Ceil": _of_first(numpy.ceil),
-    "Concat": _concat,
+    "Cast": lambda node, x: x.astype(KINDS[node.get("to", 1)]),
+    "Ceil": lambda node, x: numpy.ceil(x),
+    "Concat": lambda node, *x: numpy.concatenate(_small(*x), node.get("axis", 0)),
     "ConstantOfShape": _filled,
     "Div": _arithmetic(_quotient),
-    "Expand": _expand,
-    "Floor": _of_first(numpy.floor),
-    "Gather": _gather,
-    "Identity": _of_first(numpy.asarray),
+    "Expand": lambda node, x, shape: x * numpy.ones(_shape_of(shape), x.dtype),
+    "Floor": lambda node, x: numpy.floor(x),
+    "Gather": lambda node, *x: numpy.take(*_small(*x), node.get("axis", 0)),
+    "Identity": lambda node, x: x,
     "Mul": _arithmetic(numpy.multiply),
     "Reshape": _reshape,
-    "Shape": _shape,
+    "Shape": lambda node, x: numpy.int64(x.shape[node.get("start", 0) : node.attributes.get("end")]),
     "Slice": _slice,
     "Squeeze": _squeeze,
     "Sub": _arithmetic(numpy.subtract),
-    "Transpose": lambda node, x: x[0].array.transpose(node.attributes.get("perm")),
-    "Unsqueeze": _unsqueeze,
+    "Transpose": lambda node, x: x.transpose(node.attributes.get("perm")),
+    "Unsqueeze": lambda node, x, axes=None: numpy.expand_dims(x, tuple(_axes(node, axes))),
 }
-MOVES = (
-    "Cast",
-    "Identity",
-    "Reshape",
-    "Squeeze",
-    "Transpose",
-    "Unsqueeze",
-)  # whose result keeps its name
+MOVES = ("Cast", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")  # whose result keeps its name
 
 
 class Constants:
@@ -153,11 +112,9 @@ class Constants:
 
     def find(self, name):
         """Returns the constant, or None where there is none. Throws AntichainError when it can't be read."""
-        if name not in self.made:
-            if name not in self.file.constants:
-                return None
+        if name not in self.made and name in self.file.constants:
             self.made[name] = numbers_of(self.file.constants[name], self.file.origin)
-        return self.made[name]
+        return self.made.get(name)
 
     def add(self, name, constant):
         self.made[name] = constant
@@ -168,13 +125,11 @@ class Constants:
         if self.left < 0:
             raise AntichainError(
                 f"{self.file.origin}: its constants and weights grow to more numbers than the file has "
-                f"bytes: "
-                "no exporter writes such a network"
+                "bytes: no exporter writes such a network"
             )
 
     def fold(self, node):
-        """Returns the output of a node that computes with constants only, or None where it is no such
-        node."""
+        """Returns the output of a node that computes with constants only, or None for another node."""
         if len(node.outputs) != 1:
             return None
         if node.op == "Constant":
@@ -184,7 +139,7 @@ class Constants:
         x = [self.find(name) for name in node.inputs]
         try:
             with numpy.errstate(divide="raise", invalid="raise", over="ignore"):
-                array = numpy.asarray(FOLDS[node.op](node, x))
+                array = numpy.asarray(FOLDS[node.op](node, *(c.array for c in x)))
         except (ArithmeticError, LookupError, TypeError, Unsupported, ValueError):
             return None
         self.take(array.size)
@@ -195,19 +150,14 @@ class Constants:
         """Returns the value of a node "Constant", or None where it has none that is read."""
         if node.attributes.get("value") is not None:
             return numbers_of(node.attributes["value"], self.file.origin)
-        for name, kind in (
-            ("value_float", "<f4"),
-            ("value_floats", "<f4"),
-            ("value_int", "<i8"),
-            ("value_ints", "<i8"),
-        ):
+        for name, kind in VALUES.items():
             if node.attributes.get(name) is not None:
                 return Constant("", numpy.array(node.attributes[name], kind))
         return None
 
     def integers(self, name):
-        """Returns the integers of a constant. Throws AntichainError where it has fractions or too many."""
+        """Returns the integers of a constant. Throws Unsupported where it has fractions or too many."""
         found = self.find(name)
         if found.is_float or found.array.size > MOST_INTEGERS:
             raise Unsupported(f"the tensor '{found.name[:256]}' where a few integers are expected")
-        return [int(i) for i in found.array.ravel()]
+        return found.array.ravel().tolist()

@@ -4,6 +4,7 @@ operators our operators become, with one row an operator."""
 
 import json
 import pathlib
+import tempfile
 
 import numpy
 import onnx
@@ -13,25 +14,15 @@ from antichain import safetensors
 from antichain.error import AntichainError
 from antichain.folder import GRAPH, WEIGHTS
 from antichain.onnx.messages import MOST_BYTES
-from antichain.onnx.names import (
-    ALIKE,
-    DEFAULTS,
-    FORMS,
-    HARDSIGMOID,
-    PAIRS,
-    RESIZES,
-    WINDOWS,
-    WRITTEN_OPSET,
-    four,
-    pair,
-)
+from antichain.onnx import names
+from antichain.onnx.names import DEFAULTS, FORMS, PAIRS, four, pair
 from antichain.onnx.patterns import pattern_of
 from antichain.onnx.shapes import output_shape, parts_of, row_of
 from antichain.onnx.simplify import window_means
 
 IR_VERSION = 8  # that of opset 17
 SAMPLES = 2  # of the shapes; a file leaves them open
-FROM_ALIKE = {(op, options.get("function")): name for name, (op, options) in ALIKE.items()}
+FROM_ALIKE = {(op, options.get("function")): name for name, (op, options) in names.ALIKE.items()}
 
 
 class Writing:
@@ -64,19 +55,16 @@ class Writing:
     def inputs(self):
         return [self.output_of(name) for name in self.node["inputs"]]
 
-    def _add(self, op, inputs, output, name, attributes):
-        self.nodes.append(helper.make_node(op, inputs, [output], name, **attributes))
-        return output
-
     def last(self, op, inputs=None, **attributes):
         """Adds an operator whose output is the node's."""
-        name = self.node["name"]
-        self._add(op, self.inputs() if inputs is None else inputs, self.output_of(name), name, attributes)
+        name, inputs = self.node["name"], self.inputs() if inputs is None else inputs
+        self.nodes.append(helper.make_node(op, inputs, [self.output_of(name)], name, **attributes))
 
     def helper(self, op, inputs, **attributes):
         """Adds an operator in front of that one, and returns its output."""
         name = self._next()
-        return self._add(op, inputs, name, name, attributes)
+        self.nodes.append(helper.make_node(op, inputs, [name], name, **attributes))
+        return name
 
     def _next(self):
         self.helpers += 1
@@ -86,9 +74,7 @@ class Writing:
         self.same[self.node["name"]] = self.inputs()[0]
 
     def _initializer(self, name, array):
-        self.initializers.append(
-            numpy_helper.from_array(numpy.ascontiguousarray(array).reshape(array.shape), name)
-        )
+        self.initializers.append(numpy_helper.from_array(array, name))
         return name
 
     def part(self, own, shape=None):
@@ -109,11 +95,12 @@ class Writing:
     def integers(self, values):
         return self.constant(values, "<i8")
 
-    def windows(self, *names):
-        """Returns attributes of ONNX for these options."""
+    def windows(self):
+        """Returns the attributes of ONNX for the options of windows that the operator has."""
         o = self.options
-        values = {n: four(o[n]) if n == "pad" else pair(o[n]) if n in PAIRS else int(o[n]) for n in names}
-        return {WINDOWS[name]: value for name, value in values.items()}
+        own = [n for n in names.WINDOWS if n in o]
+        values = {n: four(o[n]) if n == "pad" else pair(o[n]) if n in PAIRS else int(o[n]) for n in own}
+        return {names.WINDOWS[name]: value for name, value in values.items()}
 
     def form(self, pattern, x, last=True):
         """Adds the operators of a pattern, of which x is the one tensor."""
@@ -137,7 +124,7 @@ def _activate(w):
     elif function == "relu6":
         w.last("Clip", [*w.inputs(), w.constant(0), w.constant(6)])
     elif function == "hardsigmoid":
-        w.last("HardSigmoid", **HARDSIGMOID)
+        w.last("HardSigmoid", **names.HARDSIGMOID)
     else:
         _no_operator(w)
 
@@ -158,14 +145,9 @@ def _batch_norm(w):
 
 
 def _conv(w):
-    weight = (w.options["out"], w.shape[1] // w.options["groups"], *pair(w.options["kernel"]))
-    attributes = w.windows("kernel", "stride", "pad", "dilation", "groups")
-    w.last("Conv", w.inputs() + w.weight_and_bias(weight), **attributes)
-
-
-def _conv_transpose(w):
-    attributes = w.windows("kernel", "stride", "pad", "dilation", "groups", "output_pad")
-    w.last("ConvTranspose", w.inputs() + w.weight_and_bias(), **attributes)
+    o = w.options
+    weight = (o["out"], w.shape[1] // o["groups"], *pair(o["kernel"]))  # also of a matrix
+    w.last("Conv", w.inputs() + w.weight_and_bias(weight), **w.windows())
 
 
 def _group_norm(w):
@@ -193,7 +175,7 @@ def _interpolate(w):
         return s
 
     scales = w.constant([1, 1, scale(2), scale(3)])
-    w.last("Resize", [*w.inputs(), "", scales], **RESIZES[o["mode"], o["align_corners"]])
+    w.last("Resize", [*w.inputs(), "", scales], **names.RESIZES[o["mode"], o["align_corners"]])
 
 
 def _layer_norm(w):
@@ -205,9 +187,8 @@ def _layer_norm(w):
     attributes = {"axis": -len(row), "epsilon": o["eps"]}
     if not o["channels"]:
         return w.last("LayerNormalization", [x, *parts], **attributes)
-    return w.last(
-        "Transpose", [w.helper("LayerNormalization", [x, *parts], **attributes)], perm=[0, 3, 1, 2]
-    )
+    y = w.helper("LayerNormalization", [x, *parts], **attributes)
+    return w.last("Transpose", [y], perm=[0, 3, 1, 2])
 
 
 def _slice(w):
@@ -224,30 +205,28 @@ def _no_operator(w):
     )
 
 
-POOL = ("kernel", "stride", "pad", "ceil_mode")
 ROWS = {
     "activate": _activate,
     "adaptive_average_pool": _adaptive_pool,
     "add": lambda w: w.last("Add"),
-    "average_pool": lambda w: w.last("AveragePool", **w.windows(*POOL, "count_include_pad")),
+    "average_pool": lambda w: w.last("AveragePool", **w.windows()),
     "batch_norm": _batch_norm,
     "concat": lambda w: w.last("Concat", axis=1),
     "conv2d": _conv,
-    "conv_transpose2d": _conv_transpose,
+    "conv_transpose2d": lambda w: w.last("ConvTranspose", w.inputs() + w.weight_and_bias(), **w.windows()),
     "dropout": Writing.leave_out,
     "flatten": lambda w: w.last("Flatten", axis=1),
+    "global_average_pool": lambda w: w.last("GlobalAveragePool"),
     "group_norm": _group_norm,
     "interpolate": _interpolate,
     "layer_norm": _layer_norm,
     "layer_scale": lambda w: w.last("Mul", [*w.inputs(), w.part("")]),
     "linear": lambda w: w.last("Gemm", w.inputs() + w.weight_and_bias(), transB=1),
-    "max_pool": lambda w: w.last("MaxPool", **w.windows(*POOL)),
+    "max_pool": lambda w: w.last("MaxPool", **w.windows()),
     "mean": lambda w: w.last("ReduceMean", axes=w.options["axes"], keepdims=int(w.options["keep_dims"])),
     "multiply": lambda w: w.last("Mul"),
     "permute": lambda w: w.last("Transpose", perm=w.options["order"]),
-    "reshape": lambda w: w.last(
-        "Reshape", [*w.inputs(), w.integers([0, *w.options["shape"]])]
-    ),  # 0: all samples
+    "reshape": lambda w: w.last("Reshape", [*w.inputs(), w.integers([0, *w.options["shape"]])]),  # 0: samples
     "slice": _slice,
     "softmax": lambda w: w.last("Softmax", axis=1),
     "stochastic_depth": Writing.leave_out,
@@ -285,10 +264,8 @@ def to_onnx(graph, weights):
 
     inputs = [info(i["name"]) for i in graph["inputs"] if i["name"] in needed]
     made = helper.make_graph(w.nodes, graph["model"], inputs, [info(logits)], w.initializers)
-    opset = helper.make_opsetid("", WRITTEN_OPSET)
-    return helper.make_model(
-        made, ir_version=IR_VERSION, opset_imports=[opset], producer_name="antichain"
-    )
+    opset = helper.make_opsetid("", names.WRITTEN_OPSET)
+    return helper.make_model(made, ir_version=IR_VERSION, opset_imports=[opset], producer_name="antichain")
 
 
 def export_onnx(folder, file):
@@ -299,17 +276,19 @@ def export_onnx(folder, file):
         weights = safetensors.read(folder / WEIGHTS)
         model = to_onnx(graph, weights)
     except OSError as problem:
-        raise AntichainError(
-            f"can't read {problem.filename}: {problem.strerror}: a folder NAME.antichain has {GRAPH} "
-            f"and {WEIGHTS}"
-        ) from problem
-    except (ArithmeticError, LookupError, TypeError, ValueError) as problem:
+        what = f"a folder NAME.antichain has {GRAPH} and {WEIGHTS}"
+        raise AntichainError(f"can't read {problem.filename}: {problem.strerror}: {what}") from problem
+    except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError) as problem:
         raise AntichainError(
             f"{folder} is no network with its weights ({type(problem).__name__}: {problem}): antichain info "
             f"--graph {folder} says what is wrong"
         ) from problem
     try:
-        pathlib.Path(file).write_bytes(model.SerializeToString())
-    except OSError as problem:
-        raise AntichainError(f"can't write {file}: {problem.strerror}") from problem
+        with tempfile.TemporaryDirectory(dir=pathlib.Path(file).parent) as held:
+            whole = pathlib.Path(held) / "whole.onnx"
+            whole.write_bytes(model.SerializeToString())
+            whole.replace(file)  # so a file of that name stays until all is written
+    except (OSError, ValueError) as problem:
+        why = getattr(problem, "strerror", None) or problem
+        raise AntichainError(f"can't write {file}: {why}") from problem
     return len(weights)

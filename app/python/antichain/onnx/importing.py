@@ -14,7 +14,7 @@ from antichain.error import AntichainError
 from antichain.folder import graph_text, write_folder
 from antichain.onnx import shapes
 from antichain.onnx.constants import Constants
-from antichain.onnx.messages import Constant, Node, read_file
+from antichain.onnx.messages import DAMAGED, Constant, Node, read_file
 from antichain.onnx.names import DEFAULTS, PAIRS, one_or_two, pair
 from antichain.onnx.rows import ROWS
 from antichain.onnx.simplify import simplify
@@ -24,16 +24,17 @@ from antichain.translation import Shaping, Unsupported, Value, natural
 # Every tensor has so many samples while translating: a prime, so that no other extent is equal by chance.
 SAMPLES = 251
 MOST_LETTERS = 240  # of a node's name; the program reads 256 bytes
+WRONG = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 LABELS, LOSS = "labels", "loss"
 
 
 @dataclasses.dataclass(frozen=True)
 class Padded:
-    """An image with zeros around it, for the operator that follows: rows above, columns left, rows below,
-    columns right."""
+    """An image with zeros around it, for the operator that follows."""
 
     of: Value
-    zeros: list
+    zeros: list  # rows above, columns left, rows below, columns right
+    refused = "padding by zeros for anything but a convolution and average pooling"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +43,7 @@ class Widened:
 
     of: Value
     shape: list
+    refused = "Expand in front of anything but a product"
 
 
 def node_name(name):
@@ -51,8 +53,7 @@ def node_name(name):
 
 
 class Translation(Shaping):
-    """The nodes made so far, and the ONNX node that is being translated. Rows of the table call its
-    methods."""
+    """The nodes made so far, and the ONNX node that is translated. Rows of the table call its methods."""
 
     def __init__(self, file, constants):
         super().__init__(SAMPLES)
@@ -74,22 +75,20 @@ class Translation(Shaping):
             raise Unsupported(f"'{self.node.op}' of a constant")
         raise Unsupported(f"'{self.node.op}' of '{name[:256]}', which no earlier node gives,")
 
-    def input(self, i=0):
-        """Returns an input that is computed, and of which nothing is pending."""
+    def input(self, i=0, pending=()):
+        """Returns an input that is computed. What is pending of it must be of that class."""
         value = self._computed(i)
-        if isinstance(value, Padded):
-            raise Unsupported("padding by zeros for anything but a convolution and average pooling")
-        if isinstance(value, Widened):
-            raise Unsupported("Expand in front of anything but a product")
+        if isinstance(value, (Padded, Widened)) and not isinstance(value, pending):
+            raise Unsupported(value.refused)
         return value
 
     def padded_input(self):
-        value = self._computed(0)
-        return (value.of, value.zeros) if isinstance(value, Padded) else (self.input(), [0] * 4)
+        value = self.input(0, Padded)
+        return (value.of, value.zeros) if isinstance(value, Padded) else (value, [0] * 4)
 
     def widened_input(self, i):
-        value = self._computed(i)
-        return value.of if isinstance(value, Widened) else self.input(i)
+        value = self.input(i, Widened)
+        return value.of if isinstance(value, Widened) else value
 
     padded, widened = staticmethod(Padded), staticmethod(Widened)
 
@@ -120,8 +119,8 @@ class Translation(Shaping):
         """Returns the number of the fewest digits that gives the same float32: 1e-5, not 9.99999975e-06."""
         return float(str(numpy.float32(value)))
 
-    def real(self, name, otherwise):
-        return self.float32(self.node.get(name, otherwise))
+    def epsilon(self):
+        return self.float32(self.node.get("epsilon", 1e-5))
 
     @staticmethod
     def axis(x, axis):
@@ -156,11 +155,9 @@ class Translation(Shaping):
 
     def _take_part(self, name, own, part, shape):
         if part.array.size != numpy.prod(shape, dtype=object):
-            raise Unsupported(
-                f"'{self.node.op}' with a {own.replace('_', ' ') or 'factor'} of "
-                f"{shapes.text(part.array.shape)} "
-                f"where {shapes.text(shape)} is expected"
-            )
+            said, wanted = shapes.text(part.array.shape), shapes.text(shape)
+            own = own.replace("_", " ") or "factor"
+            raise Unsupported(f"'{self.node.op}' with a {own} of {said} where {wanted} is expected")
         # Exporters store equal tensors once, so vectors are copied. A matrix that two nodes share is one
         # parameter of the model, which would become two.
         if part.name and sum(extent != 1 for extent in part.array.shape) > 1:
@@ -174,14 +171,11 @@ class Translation(Shaping):
         """Adds a node and returns its value, its axes read in `order`. `parts` are constants that are its
         parameters and buffers, by the names that the operator gives them."""
         parts, usual = parts or {}, DEFAULTS.get(op, {})
-        options = {
-            name: one_or_two(pair(v)) if name in PAIRS else v for name, v in (options or {}).items()
-        }
-        stored = [x.stored for x in inputs]
-        if shape is None:
-            shape = shapes.output_shape(op, {**usual, **options}, stored)
+        options = {n: one_or_two(pair(v)) if n in PAIRS else v for n, v in (options or {}).items()}
+        stored, whole = [x.stored for x in inputs], {**usual, **options}
+        shape = shapes.output_shape(op, whole, stored)  # also where it is given: it says what does not fit
         name = self.unique(self._name_of(parts))
-        for own, extents in shapes.parts_of(op, {**usual, **options}, stored[0]).items():
+        for own, extents in shapes.parts_of(op, whole, stored[0]).items():
             self._take_part(name, own, parts[own], extents)
         entry = {"name": name, "op": op, "inputs": [x.node for x in inputs]}
         differing = {key: value for key, value in options.items() if usual.get(key) != value}
@@ -222,6 +216,7 @@ def inferred(file):
     """Returns a function of a tensor's name that gives its Value by the file's own shapes, or None: so nodes
     behind one that can't be translated can be."""
     try:
+        onnx.checker.check_model(file.model)  # infer_shapes may crash where nodes are in another order
         graph = shape_inference.infer_shapes(file.model).graph
     except Exception:  # whatever the file has that the package does not know
         graph = file.model.graph
@@ -245,7 +240,7 @@ def translate_node(t, node):
             raise Unsupported(f"'{node.op}'")
         try:
             given = ROWS[node.op](t, node)
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as problem:
+        except WRONG as problem:
             raise Unsupported(f"'{node.op}' with these shapes and options ({problem})") from problem
     for name, value in zip(node.outputs, given if isinstance(given, list) else [given]):
         if isinstance(value, Constant):
@@ -258,12 +253,9 @@ def translate_nodes(t, file, nodes):
     """Translates all nodes, and throws one AntichainError that says all that can't be."""
     problems, value_of, unknown = [], None, False
     for node in nodes:
-        lost = any(
-            t.values.get(name, t) is None for name in node.inputs
-        )  # behind what was not translated
         try:
-            if lost and node.op in ROWS:
-                raise Unsupported("")
+            if node.op in ROWS and any(t.values.get(name, t) is None for name in node.inputs):
+                raise Unsupported("")  # behind what was not translated
             translate_node(t, node)
         except Unsupported as problem:
             value_of = value_of or inferred(file)
@@ -299,42 +291,43 @@ def model_name(path):
     return (f"onnx{name}" if name[:1] in ("", "-", ".") else name)[:64]
 
 
-def bare_convolutions(file, nodes):
-    """Returns how many convolutions a file has where it has no batch norm. Their biases do not tell whether a
-    batch norm was folded into them: that of a fresh batch norm is 0, and exporters leave it out."""
-    if any(node.op == "BatchNormalization" for node in nodes) or file.model.producer_name.startswith(
-        "antichain"
-    ):
-        return 0
-    return sum(node.op == "Conv" for node in nodes)
+def made_by(file):
+    """Returns the exporter and the opset, on one line."""
+    model = file.model
+    words = (re.sub(r"[\x00-\x1f\x7f]", "", w)[:64] for w in (model.producer_name, model.producer_version))
+    return f"{' '.join(words)} (ONNX, opset {file.opset})"
+
+
+def warn_of_folded_norms(file, nodes):
+    """Warns of convolutions where a file has no batch norm. Their biases do not tell whether a batch norm was
+    folded into them: that of a fresh batch norm is 0, and exporters leave it out."""
+    ops = collections.Counter(node.op for node in nodes)
+    if not ops["Conv"] or ops["BatchNormalization"] or file.model.producer_name.startswith("antichain"):
+        return
+    print(
+        f"antichain: warning: {file.origin} has convolutions ({ops['Conv']}) and no batch norm: if the model "
+        "has batch norms, the exporter has folded them into the convolutions, so they are gone, and training "
+        "differs from the original (docs/bring-your-model.md says how to keep them)",
+        file=sys.stderr,
+    )
 
 
 def import_onnx(path, folder):
     """Writes the network of an ONNX file as a folder NAME.antichain. Throws AntichainError."""
-    file = read_file(path)
-    constants = Constants(file)
-    output = without_softmax(file.nodes, file.model.graph.output[0].name)
-    nodes, (output,) = simplify(file.nodes, [output], constants)
-    t = Translation(file, constants)
     try:
+        file = read_file(path)
+        constants = Constants(file)
+        output = without_softmax(file.nodes, file.model.graph.output[0].name)
+        nodes, (output,) = simplify(file.nodes, [output], constants)
+        t = Translation(file, constants)
         inputs = [add_input(t, info) for info in file.model.graph.input if info.name not in constants]
         translate_nodes(t, file, nodes)
         add_loss(t, output)
+        inputs.append({"name": LABELS, "shape": [], "dtype": "int32"})
+        text = graph_text(model_name(path), made_by(file), inputs, t.nodes)
     except Unsupported as problem:
-        raise AntichainError(f"{file.origin}: {problem} is not supported") from problem
-    inputs.append({"name": LABELS, "shape": [], "dtype": "int32"})
-    words = [
-        re.sub(r"[\x00-\x1f\x7f]", "", w)[:64]
-        for w in (file.model.producer_name, file.model.producer_version)
-    ]
-    text = graph_text(model_name(path), f"{' '.join(words)} (ONNX, opset {file.opset})", inputs, t.nodes)
+        raise AntichainError(f"{path}: {problem} is not supported") from problem
+    except WRONG as problem:  # fields of other types than the format has
+        raise AntichainError(f"{path}: {DAMAGED} ({problem})") from problem
     write_folder(folder, text, t.weights)
-    if bare := bare_convolutions(file, nodes):
-        print(
-            f"antichain: warning: {file.origin} has {bare} convolutions and no batch norm: if the model "
-            f"has batch "
-            "norms, the exporter has folded them into the convolutions, so they are gone, and training "
-            "differs "
-            "from the original (docs/bring-your-model.md says how to keep them)",
-            file=sys.stderr,
-        )
+    warn_of_folded_norms(file, nodes)

@@ -65,72 +65,53 @@ class Constant:
 def numbers_of(tensor, origin):
     """Returns a tensor of the file as a Constant."""
 
-    def refuse(why, hint):
+    def refuse(why, hint="the file is damaged"):
         raise AntichainError(f"{origin}: the tensor '{tensor.name[:256]}' {why}: {hint}")
 
-    if tensor.data_type not in TYPES:
-        known = onnx.TensorProto.DataType.values()
-        said = (
-            onnx.TensorProto.DataType.Name(tensor.data_type) if tensor.data_type in known else "unknown"
-        )
-        refuse(
-            f"has the type {tensor.data_type} ({said})",
-            "float32, float64, int32, int64 and bool are read",
-        )
-    kind = numpy.dtype(TYPES[tensor.data_type])
-    shape = tuple(tensor.dims)
+    kind, shape = tensor.data_type, tuple(tensor.dims)
+    if kind not in TYPES:
+        types = onnx.TensorProto.DataType
+        name = types.Name(kind) if kind in types.values() else "unknown"
+        refuse(f"has the type {kind} ({name})", "float32, float64, int32, int64 and bool are read")
     if len(shape) > 16 or any(extent < 0 for extent in shape):
-        refuse(f"has the shape {text(shape)}", "the file is damaged")
+        refuse(f"has the shape {text(shape)}")
     if tensor.raw_data:
-        if len(tensor.raw_data) != math.prod(shape) * kind.itemsize:
-            refuse(f"of {text(shape)} has {len(tensor.raw_data)} bytes", "the file is damaged")
-        values = numpy.frombuffer(tensor.raw_data, kind)
+        if len(tensor.raw_data) != math.prod(shape) * numpy.dtype(TYPES[kind]).itemsize:
+            refuse(f"of {text(shape)} has {len(tensor.raw_data)} bytes")
+        values = numpy.frombuffer(tensor.raw_data, TYPES[kind])
     else:
-        fields = (
-            (tensor.float_data, tensor.double_data)
-            if kind.kind == "f"
-            else (tensor.int32_data, tensor.int64_data)
-        )
-        values = numpy.array(max(fields, key=len), kind)
+        fields = (tensor.float_data, tensor.double_data, tensor.int32_data, tensor.int64_data)
+        values = numpy.array(max(fields, key=len), TYPES[kind])
         if len(values) != math.prod(shape):
-            refuse(f"of {text(shape)} has {len(values)} numbers", "the file is damaged")
-    return Constant(
-        tensor.name, values.reshape(shape).astype("<f4" if kind.kind == "f" else "<i8", copy=False)
-    )
+            refuse(f"of {text(shape)} has {len(values)} numbers")
+    stored = "<f4" if values.dtype.kind == "f" else "<i8"
+    return Constant(tensor.name, values.reshape(shape).astype(stored, copy=False))
 
 
 def _take_external(tensor, file, origin, read):
     """Puts the numbers of a tensor that lie in another file into it. `read` has the files by their names."""
+
+    def refuse(where, why):
+        raise AntichainError(f"{origin}: the numbers of '{tensor.name[:256]}' lie {where}: {why}")
+
     entries = {entry.key: entry.value for entry in tensor.external_data}
     name = entries.get("location", "")
+    allowed = "external data are read from files in the same folder, and not from a link"
     if not name.isprintable() or name in ("", "..") or pathlib.PurePath(name).name != name:
-        raise AntichainError(
-            f"{origin}: the numbers of '{tensor.name[:256]}' lie in {name[:256]!r}: external data are read "
-            "from files in the same folder only"
-        )
+        refuse(f"in {name[:256]!r}", allowed)
     if name not in read:
         beside = file.parent / name
         if beside.is_symlink() or not beside.is_file() or beside.stat().st_size > MOST_EXTERNAL_BYTES:
-            raise AntichainError(
-                f"{origin}: the numbers of '{tensor.name[:256]}' lie in {name}, which is no file of at "
-                f"most 8 "
-                "GiB beside it: external data are read from files in the same folder, and not from a link"
-            )
+            refuse(f"in {name}, which is no file of at most 8 GiB beside it", allowed)
         read[name] = beside.read_bytes()
-    data = read[name]
-    places = [entries.get("offset", "0"), entries.get("length", "")]
-    if not all(place.isascii() and place.isdigit() for place in places if place != ""):
-        raise AntichainError(
-            f"{origin}: external data lie at {places}: a number of bytes is expected there"
-        )
-    begin = int(places[0] or 0)
-    length = int(places[1]) if places[1] else max(0, len(data) - begin)
-    if begin + length > len(data):
-        raise AntichainError(
-            f"{origin}: the numbers of '{tensor.name[:256]}' lie at bytes {begin} to {begin + length} of "
-            f"{name}, which has {len(data)}: {DAMAGED}"
-        )
-    tensor.raw_data = data[begin : begin + length]
+    places = [entries.get("offset") or "0", entries.get("length") or ""]
+    if not all(place.isascii() and place.isdigit() for place in places if place):
+        refuse(f"at {places}", "a number of bytes is expected there")
+    begin, size = int(places[0]), len(read[name])
+    end = begin + int(places[1]) if places[1] else max(begin, size)
+    if end > size:
+        refuse(f"at bytes {begin} to {end} of {name}, which has {size}", DAMAGED)
+    tensor.raw_data = read[name][begin:end]
 
 
 def _node(proto):
@@ -157,65 +138,56 @@ class File:
     bytes: int
 
 
-def opset_of(model, origin):
-    for opset in model.opset_import:
-        if opset.domain in ("", "ai.onnx"):
-            if not OLDEST_OPSET <= opset.version <= NEWEST_OPSET:
-                raise AntichainError(
-                    f"{origin} is of opset {opset.version}: export it with an opset of {OLDEST_OPSET} to "
-                    f"{NEWEST_OPSET}"
-                )
-            return opset.version
-    raise AntichainError(f"{origin} does not say its opset: the file is damaged")
+def _checked(model, origin):
+    """Returns the opset. Throws AntichainError for what is no network of an opset that is read."""
+
+    def refuse_if(condition, why):
+        if condition:
+            raise AntichainError(f"{origin}{why}")
+
+    graph = model.graph
+    refuse_if(not model.HasField("graph"), f" is no ONNX file: it has no graph: {DAMAGED}")
+    refuse_if(graph.sparse_initializer, ": it has sparse initializers: write them as dense ones")
+    opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), None)
+    refuse_if(opset is None, f" is no ONNX file: it has no opset: {DAMAGED}")
+    allowed = f"{OLDEST_OPSET} to {NEWEST_OPSET}"
+    refuse_if(
+        not OLDEST_OPSET <= opset <= NEWEST_OPSET, f" is of opset {opset}: export it with one of {allowed}"
+    )
+    refuse_if(not graph.output, " has no output: a network's first output is N x classes")
+    nodes, inputs = len(graph.node), max((len(node.input) for node in graph.node), default=0)
+    most = f"{MOST_NODES} nodes of {MOST_INPUTS} inputs are the most"
+    refuse_if(
+        nodes > MOST_NODES or inputs > MOST_INPUTS, f" has {nodes} nodes of up to {inputs} inputs: {most}"
+    )
+    return opset
 
 
 def read_file(path):
     """Returns the File of a path. Throws AntichainError."""
-    file, origin = pathlib.Path(path), str(path)
+    file, origin, model = pathlib.Path(path), str(path), onnx.ModelProto()
     try:
-        if file.stat().st_size > MOST_BYTES:
-            raise AntichainError(f"{origin} has more than 2 GiB: larger networks have external data")
-        data = file.read_bytes()
+        too_large = file.stat().st_size > MOST_BYTES
+        data = b"" if too_large else file.read_bytes()
+        model.ParseFromString(data)
     except OSError as problem:
         raise AntichainError(f"can't read {origin}: {problem.strerror}") from problem
-    model = onnx.ModelProto()
-    try:
-        model.ParseFromString(data)
     except Exception as problem:  # protobuf's DecodeError, whose package depends on its version
         raise AntichainError(f"{origin} is no ONNX file: {problem}: {DAMAGED}") from problem
-    if not model.HasField("graph") or not model.opset_import:
-        missing = "opset" if model.HasField("graph") else "graph"
-        raise AntichainError(f"{origin} is no ONNX file: it has no {missing}: {DAMAGED}")
-    graph = model.graph
-    if graph.sparse_initializer:
-        raise AntichainError(f"{origin}: it has sparse initializers: write them as dense ones")
-    opset = opset_of(model, origin)
-    if not graph.output:
-        raise AntichainError(f"{origin} has no output: a network's first output is N x classes")
-    most = max((len(node.input) for node in graph.node), default=0)
-    if len(graph.node) > MOST_NODES or most > MOST_INPUTS:
-        raise AntichainError(
-            f"{origin} has {len(graph.node)} nodes of up to {most} inputs: {MOST_NODES} nodes of "
-            f"{MOST_INPUTS} "
-            "inputs are the most"
-        )
-    read, constants = {}, {}
-    for tensor in graph.initializer:
+    if too_large:
+        raise AntichainError(f"{origin} has more than 2 GiB: larger networks have external data")
+    opset, read, constants = _checked(model, origin), {}, {}
+    for tensor in model.graph.initializer:
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
             _take_external(tensor, file, origin, read)
         if tensor.name in constants:
-            raise AntichainError(
-                f"{origin}: two initializers have the name '{tensor.name[:256]}': the file is damaged"
-            )
+            name = tensor.name[:256]
+            raise AntichainError(f"{origin}: two initializers have the name '{name}': the file is damaged")
         constants[tensor.name] = tensor
-    nodes = [_node(node) for node in graph.node]
-    given = {value.name for value in graph.input}
-    for node in nodes:
-        for name in filter(None, node.outputs):
-            if name in given:
-                raise AntichainError(
-                    f"{origin}: two nodes or inputs give '{name[:256]}': the file is damaged"
-                )
-            given.add(name)
-    size = len(data) + sum(map(len, read.values()))
-    return File(origin, model, opset, nodes, constants, size)
+    nodes = [_node(node) for node in model.graph.node]
+    given = {value.name for value in model.graph.input}
+    for name in (name for node in nodes for name in node.outputs if name):
+        if name in given:
+            raise AntichainError(f"{origin}: two nodes or inputs give '{name[:256]}': the file is damaged")
+        given.add(name)
+    return File(origin, model, opset, nodes, constants, len(data) + sum(map(len, read.values())))

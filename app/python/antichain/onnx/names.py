@@ -4,9 +4,8 @@ that are written as several operators. `defaults` are our options' in layers/*.h
 
 OLDEST_OPSET, NEWEST_OPSET, WRITTEN_OPSET = 11, 21, 17
 
-# Operators that work on every number by itself, or have no options: ONNX's, ours, and our options.
+# Operators that work on every number by itself: ONNX's, ours, and our options.
 ALIKE = {
-    "GlobalAveragePool": ("global_average_pool", {}),
     "HardSwish": ("activate", {"function": "hardswish"}),
     "Relu": ("relu", {}),
     "Sigmoid": ("activate", {"function": "sigmoid"}),
@@ -28,14 +27,11 @@ WINDOWS = {
     "count_include_pad": "count_include_pad",
 }
 PAIRS = ("kernel", "stride", "dilation", "output_pad", "size")  # [height, width]
+_FLOOR = {"nearest_mode": "floor"}
 RESIZES = {  # mode and align_corners: ONNX's mode, where it takes pixels to be, and how it rounds
     ("bilinear", False): {"mode": "linear", "coordinate_transformation_mode": "half_pixel"},
     ("bilinear", True): {"mode": "linear", "coordinate_transformation_mode": "align_corners"},
-    ("nearest", False): {
-        "mode": "nearest",
-        "coordinate_transformation_mode": "asymmetric",
-        "nearest_mode": "floor",
-    },
+    ("nearest", False): {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", **_FLOOR},
 }
 HARDSIGMOID = {"alpha": 1 / 6, "beta": 0.5}
 

@@ -80,9 +80,7 @@ class Matcher:
     def _in_any_order(self, p, parts, node, match):
         """Divides parts of the pattern in all ways among the two inputs of the node."""
         for which in range((1 << len(parts)) - 2, 0, -1):
-            sides = [
-                [part for i, part in enumerate(parts) if (which >> i & 1) == side] for side in (1, 0)
-            ]
+            sides = [[part for i, part in enumerate(parts) if which >> i & 1 == side] for side in (1, 0)]
             attempt = Match(match.letters, match.nodes)
             if all(self._some(p, side, value, attempt) for side, value in zip(sides, node.inputs)):
                 match.letters, match.nodes = attempt.letters, attempt.nodes

@@ -2,15 +2,16 @@
 methods of a Translation (importing.py), and returns the values of its outputs. docs/bring-your-model.md lists
 what is supported. Rows throw Unsupported for options that our operators do not have."""
 
+import functools
 import math
 
 import numpy
 
-from antichain.onnx.names import ALIKE, RESIZES, WINDOWS, one_or_two, padding
-from antichain.onnx.shapes import reach
 from antichain.onnx.messages import Constant
+from antichain.onnx.names import ALIKE, RESIZES, WINDOWS, one_or_two, padding
+from antichain.onnx.shapes import reach, text
 from antichain.onnx.simplify import is_hardsigmoid
-from antichain.translation import Unsupported, Value, natural
+from antichain.translation import Unsupported, natural
 
 MOST_OPTION = 1 << 15
 ROWS = {}
@@ -24,48 +25,44 @@ def row(*names):
     return enter
 
 
+def refuse_if(condition, what):
+    if condition:
+        raise Unsupported(what)
+
+
 def only(what, value, supported):
-    if value != supported:
-        raise Unsupported(f"{what} {value}")
+    refuse_if(value != supported, f"{what} {value}")
 
 
-def is_number(constant, value):
-    return constant is not None and constant.number == value
+def activate(function):
+    return lambda t, node: t.same_shape("activate", t.input(), {"function": function})
 
 
-for _name, (_op, _options) in ALIKE.items():
-    ROWS[_name] = lambda t, node, op=_op, options=_options: (
-        t.emit(op, [t.image(t.input(), 1)[0]], options=options)
-        if op == "global_average_pool"
-        else t.same_shape(op, t.input(), options)
-    )
+@row(*ALIKE)
+def alike(t, node):
+    op, options = ALIKE[node.op]
+    return t.same_shape(op, t.input(), options)
 
 
-def activate(t, function):
-    return t.same_shape("activate", t.input(), {"function": function})
-
-
-@row("Swish")
-def swish(t, node):
-    return activate(t, "silu")
+ROWS["Swish"] = activate("silu")
+ROWS["Identity"] = lambda t, node: t.input()
+ROWS["GlobalAveragePool"] = lambda t, node: t.emit("global_average_pool", [t.image(t.input(), 1)[0]])
 
 
 @row("Gelu")
 def gelu(t, node):
     form = node.get("approximate", "none")
-    if form not in ("none", "tanh"):
-        raise Unsupported(f"Gelu with the approximation {form}")
-    return activate(t, "gelu_tanh" if form == "tanh" else "gelu")
+    refuse_if(form not in ("none", "tanh"), f"Gelu with the approximation {form}")
+    return activate("gelu_tanh" if form == "tanh" else "gelu")(t, node)
 
 
 @row("HardSigmoid")
 def hardsigmoid(t, node):
-    if not is_hardsigmoid(node):
-        raise Unsupported(
-            f"HardSigmoid with alpha {node.get('alpha', 0.2):g} and beta {node.get('beta', 0.5):g} "
-            "(1/6 and 0.5 are)"
-        )
-    return activate(t, "hardsigmoid")
+    alpha, beta = node.get("alpha", 0.2), node.get("beta", 0.5)
+    refuse_if(
+        not is_hardsigmoid(node), f"HardSigmoid with alpha {alpha:g} and beta {beta:g} (1/6 and 0.5 are)"
+    )
+    return activate("hardsigmoid")(t, node)
 
 
 @row("Clip")
@@ -78,28 +75,21 @@ def clip(t, node):
     low, high = bound("min", 1), bound("max", 2)
     if low == 0 and (high is None or high > 3e38):
         return t.same_shape("relu", t.input())
-    if low != 0 or high != 6:
-        raise Unsupported("Clip to other bounds than 0 and 6 (ReLU6), or 0 alone,")
-    return activate(t, "relu6")
-
-
-@row("Identity")
-def identity(t, node):
-    return t.input()
+    refuse_if((low, high) != (0, 6), "Clip to other bounds than 0 and 6 (ReLU6), or 0 alone,")
+    return activate("relu6")(t, node)
 
 
 @row("Cast")
 def cast(t, node):
-    if node.get("to", 1) not in (1, 11):
-        raise Unsupported(f"Cast of a computed tensor to type {node.get('to', 1)}")
+    to = node.get("to", 1)
+    refuse_if(to not in (1, 11), f"Cast of a computed tensor to type {to}")
     return t.input()
 
 
 @row("CastLike")
 def cast_like(t, node):
     like, constant = t.constant(1), t.constant(0)
-    if like is not None and not like.is_float:
-        raise Unsupported("CastLike a tensor of integers")
+    refuse_if(like is not None and not like.is_float, "CastLike a tensor of integers")
     return t.input() if constant is None else Constant(constant.name, constant.array.astype("<f4"))
 
 
@@ -107,46 +97,36 @@ def cast_like(t, node):
 def dropout(t, node):
     p = t.weight(1, "a ratio").number if node.has(1) else node.get("ratio", 0.5)
     p = round(-1 if p is None else p, 6)
-    if not 0 <= p < 1:
-        raise Unsupported(f"Dropout of {p}")
+    refuse_if(not 0 <= p < 1, f"Dropout of {p}")
     return t.same_shape("dropout", t.input(), {"p": p}) if p else t.input()
 
 
 @row("Softmax")
 def softmax(t, node):
-    x = t.input()
-    axis = t.axis(x, node.get("axis", 1 if t.opset < 13 else -1))
-    if axis < 1 or (t.opset < 13 and axis != x.rank - 1):
-        raise Unsupported(f"Softmax over axis {axis}")
-    if x.rank == 2:
-        return t.emit("softmax", [t.plain(x)])
-    image, restored = t.image(x, axis)
-    return restored(t.emit("softmax", [image]))
+    x, flattens = t.input(), t.opset < 13  # all axes from that one on
+    axis = t.axis(x, node.get("axis", 1 if flattens else -1))
+    refuse_if(axis < 1 or (flattens and axis != x.rank - 1), f"Softmax over axis {axis}")
+    return t.softmax(x, axis)
 
 
 # Convolutions and pools of images
 
 
 def pair_of(values, what, least=0):
-    if len(values) != 2:
-        raise Unsupported(f"{what} of {len(values)} numbers (images have a height and a width)")
+    refuse_if(len(values) != 2, f"{what} of {len(values)} numbers (images have a height and a width)")
     for value in values:
-        if not 0 <= value <= MOST_OPTION:
-            raise Unsupported(f"{what} of {value}")
-    if min(values) < least:
-        raise Unsupported(f"{what} of {values[0]} x {values[1]}")
+        refuse_if(not 0 <= value <= MOST_OPTION, f"{what} of {value}")
+    refuse_if(min(values) < least, f"{what} of {values[0]} x {values[1]}")
     return list(values)
 
 
 def four_of(values):
-    if len(values) != 4:
-        raise Unsupported(f"padding of {len(values)} numbers (images have 4)")
+    refuse_if(len(values) != 4, f"padding of {len(values)} numbers (images have 4)")
     return pair_of(values[:2], "padding") + pair_of(values[2:], "padding")
 
 
 def image_of(t, x, what):
-    if x.rank != 4:
-        raise Unsupported(f"'{what}' of a tensor of {x.rank} axes that is not N x C x H x W")
+    refuse_if(x.rank != 4, f"'{what}' of a tensor of {x.rank} axes that is not N x C x H x W")
     return t.plain(x)
 
 
@@ -158,8 +138,7 @@ def windows_of(t, node, x, kernel):
     how = node.get("auto_pad", "NOTSET")
     if how == "NOTSET":
         return options, four_of(node.ints(WINDOWS["pad"], (0,) * 4))
-    if how not in ("VALID", "SAME_UPPER", "SAME_LOWER"):
-        raise Unsupported(f"auto_pad {how}")
+    refuse_if(how not in ("VALID", "SAME_UPPER", "SAME_LOWER"), f"auto_pad {how}")
     if how == "VALID":
         return options, [0] * 4
     total = [
@@ -170,189 +149,117 @@ def windows_of(t, node, x, kernel):
     return options, less + more if how == "SAME_UPPER" else more + less
 
 
-def kernels_of(t, node):
-    """Returns the constants of a convolution's weight and bias, the kernel and the groups."""
-    weight = t.weight(1, "a weight")
-    if weight.array.ndim != 4:
-        raise Unsupported(f"{node.op} with a weight of {weight.array.ndim} axes")
-    kernel = pair_of(list(weight.array.shape[2:]), "a kernel", 1)
-    said = node.ints(WINDOWS["kernel"], kernel)
-    if said != kernel:
-        raise Unsupported(f"{node.op} with the kernel_shape {said} and a weight of {kernel}")
-    groups = node.get(WINDOWS["groups"], 1)
-    if not 1 <= groups <= MOST_OPTION:
-        raise Unsupported(f"groups of {groups}")
-    return t.weight_and_bias(weight), kernel, groups
-
-
-@row("Conv")
+@row("Conv", "ConvTranspose")
 def conv(t, node):
-    x, zeros = t.padded_input()
-    x = image_of(t, x, "Conv")
-    parts, kernel, groups = kernels_of(t, node)
+    transposed = node.op == "ConvTranspose"
+    x, zeros = (t.input(), [0] * 4) if transposed else t.padded_input()
+    x, weight = image_of(t, x, node.op), t.weight(1, "a weight")
+    shape, said = weight.array.shape, node.ints(WINDOWS["kernel"], weight.array.shape[2:])
+    refuse_if(len(shape) != 4, f"{node.op} with a weight of {len(shape)} axes")
+    kernel, groups = pair_of(shape[2:], "a kernel", 1), node.get(WINDOWS["groups"], 1)
+    refuse_if(said != kernel, f"{node.op} with the kernel_shape {said} and a weight of {kernel}")
+    refuse_if(not 1 <= groups <= MOST_OPTION, f"groups of {groups}")
+    parts = t.weight_and_bias(weight)
+    if transposed:
+        only("auto_pad", node.get("auto_pad", "NOTSET"), "NOTSET")
+        refuse_if("output_shape" in node.attributes, "output_shape of ConvTranspose")
     options, pads = windows_of(t, node, x, kernel)
     pads = [a + b for a, b in zip(zeros, pads)]
-    options.update(
-        out=parts["weight"].array.shape[0], pad=padding(pads), groups=groups, bias="bias" in parts
-    )
-    return t.emit("conv2d", [x], options=options, parts=parts)
-
-
-@row("ConvTranspose")
-def conv_transpose(t, node):
-    x = image_of(t, t.input(), "ConvTranspose")
-    parts, kernel, groups = kernels_of(t, node)
-    only("auto_pad", node.get("auto_pad", "NOTSET"), "NOTSET")
-    if "output_shape" in node.attributes:
-        raise Unsupported("output_shape of ConvTranspose")
-    options, pads = windows_of(t, node, x, kernel)
-    if pads[:2] != pads[2:]:
-        raise Unsupported("ConvTranspose with another padding at the ends")
-    options.update(
-        out=parts["weight"].array.shape[1] * groups,
-        pad=padding(pads),
-        output_pad=pair_of(node.ints(WINDOWS["output_pad"], (0, 0)), "output_padding"),
-        groups=groups,
-        bias="bias" in parts,
-    )
+    options.update(pad=padding(pads), groups=groups, bias="bias" in parts)
+    if not transposed:
+        return t.emit("conv2d", [x], options={**options, "out": shape[0]}, parts=parts)
+    refuse_if(pads[:2] != pads[2:], "ConvTranspose with another padding at the ends")
+    more = pair_of(node.ints(WINDOWS["output_pad"], (0, 0)), "output_padding")
+    options.update(out=shape[1] * groups, output_pad=more)
     return t.emit("conv_transpose2d", [x], options=options, parts=parts)
 
 
-def pool_options(t, node, x, zeros=(0,) * 4):
-    options, pads = windows_of(t, node, x, pair_of(node.ints(WINDOWS["kernel"]), "a kernel", 1))
-    if options.pop("dilation") != [1, 1]:
-        raise Unsupported(f"'{node.op}' with a dilation")
-    own = pads
-    if any(zeros):
-        if any(own):
-            raise Unsupported("AveragePool behind a padding that differs at the ends, or of its own")
-        pads = list(zeros)
-    if pads[:2] != pads[2:]:
-        raise Unsupported(f"'{node.op}' with another padding at the ends")
-    return {**options, "pad": padding(pads), "ceil_mode": node.get("ceil_mode", 0) != 0}, own
-
-
-@row("MaxPool")
-def max_pool(t, node):
-    x = image_of(t, t.input(), "MaxPool")
-    return t.emit("max_pool", [x], options=pool_options(t, node, x)[0])
-
-
-@row("AveragePool")
-def average_pool(t, node):
-    if "output_size" in node.attributes:
+@row("MaxPool", "AveragePool")
+def pool(t, node):
+    average = node.op == "AveragePool"
+    if "output_size" in node.attributes:  # which simplify.py recognised
         x = image_of(t, t.input(), "an adaptive pool")
-        if node.ints("input_size") != list(x.shape[2:]):
-            raise Unsupported("two products with matrices that are of another size than the image")
+        other = node.ints("input_size") != list(x.shape[2:])
+        refuse_if(other, "two products with matrices that are of another size than the image")
         h, w = pair_of(node.ints("output_size"), "a size")
         return t.emit("adaptive_average_pool", [x], options={"h": h, "w": w})
-    x, zeros = t.padded_input()
-    x = image_of(t, x, "AveragePool")
-    options, own = pool_options(t, node, x, zeros)
-    include = node.get(WINDOWS["count_include_pad"], 0) != 0 or not any(own)
-    return t.emit("average_pool", [x], options={**options, "count_include_pad": include})
+    x, zeros = t.padded_input() if average else (t.input(), [0] * 4)
+    x = image_of(t, x, node.op)
+    options, own = windows_of(t, node, x, pair_of(node.ints(WINDOWS["kernel"]), "a kernel", 1))
+    refuse_if(options.pop("dilation") != [1, 1], f"'{node.op}' with a dilation")
+    refuse_if(any(zeros) and any(own), "AveragePool behind a padding that differs at the ends, or of its own")
+    pads = zeros if any(zeros) else own
+    refuse_if(pads[:2] != pads[2:], f"'{node.op}' with another padding at the ends")
+    options.update(pad=padding(pads), ceil_mode=node.get("ceil_mode", 0) != 0)
+    if average:
+        options["count_include_pad"] = node.get(WINDOWS["count_include_pad"], 0) != 0 or not any(own)
+    return t.emit("average_pool" if average else "max_pool", [x], options=options)
 
 
 @row("ReduceMean")
 def reduce_mean(t, node):
     x = t.input()
     axes = [t.axis(x, axis) for axis in t.integers("axes", 1)]
-    stored = sorted(x.axis(axis) for axis in axes)
-    if not stored or 0 in axes or len(set(stored)) < len(stored):
-        raise Unsupported("a mean over the samples")
-    if node.get("keepdims", 1) != 0:
-        if x.rank == 4 and stored == [2, 3]:
-            return t.emit("global_average_pool", [x], order=x.order)
-        return t.emit("mean", [x], options={"axes": stored, "keep_dims": True}, order=x.order)
-    order = [axis - sum(gone < axis for gone in stored) for axis in x.order if axis not in stored]
-    return t.emit("mean", [x], options={"axes": stored}, order=order)
+    return t.mean(x, axes, node.get("keepdims", 1) != 0)
 
 
 @row("Pad")
 def pad(t, node):
     only("Pad of the mode", node.get("mode", "constant"), "constant")
-    if node.has(2) and not is_number(t.constant(2), 0):
-        raise Unsupported("Pad by another value than 0")
-    if node.has(3):
-        raise Unsupported("Pad of chosen axes")
+    zeros = not node.has(2) or getattr(t.constant(2), "number", None) == 0
+    refuse_if(not zeros, "Pad by another value than 0")
+    refuse_if(node.has(3), "Pad of chosen axes")
     x, pads = t.input(), t.integers("pads", 1)
     if not any(pads):
         return x
     x = image_of(t, x, "Pad")
-    if len(pads) != 8 or any(pads[i] for i in (0, 1, 4, 5)):
-        raise Unsupported("Pad of other than height and width")
+    refuse_if(len(pads) != 8 or any(pads[i] for i in (0, 1, 4, 5)), "Pad of other than height and width")
     return t.padded(x, four_of(pads[2:4] + pads[6:]))
 
 
 @row("Resize")
 def resize(t, node):
-    x = image_of(t, t.input(), "Resize")
-    usual = {
-        "mode": "nearest",
-        "coordinate_transformation_mode": "half_pixel",
-        "nearest_mode": "round_prefer_floor",
-    }
+    x, where = image_of(t, t.input(), "Resize"), "coordinate_transformation_mode"
+    usual = {"mode": "nearest", where: "half_pixel", "nearest_mode": "round_prefer_floor"}
     given = {name: node.get(name, value) for name, value in usual.items()}
-    if given["mode"] == "linear" and given["coordinate_transformation_mode"] == "pytorch_half_pixel":
-        given["coordinate_transformation_mode"] = "half_pixel"
-    for (mode, align_corners), wanted in RESIZES.items():
-        if all(given[name] == value for name, value in wanted.items()):
-            break
-    else:
-        raise Unsupported(
-            f"Resize of the mode {given['mode']} at {given['coordinate_transformation_mode']}"
-        )
-    options = {"mode": mode, "align_corners": align_corners}
-    scales = t.constant(2)
+    if given["mode"] == "linear" and given[where] == "pytorch_half_pixel":
+        given[where] = "half_pixel"
+    modes = [ours for ours, wanted in RESIZES.items() if wanted.items() <= given.items()]
+    refuse_if(not modes, f"Resize of the mode {given['mode']} at {given[where]}")
+    options, scales = dict(zip(("mode", "align_corners"), modes[0])), t.constant(2)
     if node.has(3):
         sizes = t.integers("sizes", 3)
-        if len(sizes) != 4:
-            raise Unsupported("Resize of other than height and width")
+        refuse_if(len(sizes) != 4, "Resize of other than height and width")
         options["size"] = pair_of(sizes[2:], "a size")
-    elif scales is not None and scales.is_float and scales.array.size == 4:
-        s = [float(value) for value in scales.array.ravel()]
-        if s[:2] != [1, 1] or not all(0 < value < MOST_OPTION for value in s[2:]):
-            raise Unsupported("Resize of other than height and width")
-        options["scale"] = one_or_two(s[2:])
     else:
-        raise Unsupported("Resize without sizes or scales that are constant")
+        known = scales is not None and scales.is_float and scales.array.size == 4
+        refuse_if(not known, "Resize without sizes or scales that are constant")
+        s = scales.array.ravel().tolist()
+        fits = s[:2] == [1, 1] and all(0 < value < MOST_OPTION for value in s[2:])
+        refuse_if(not fits, "Resize of other than height and width")
+        options["scale"] = one_or_two(s[2:])
     return t.emit("interpolate", [x], options=options)
 
 
 # Linear layers
 
 
-def linear_layer(t, weight):
-    """Returns x weightᵀ + bias, over the last axis of x."""
+@row("Gemm", "MatMul")
+def linear(t, node):
+    """x weightᵀ + bias, over the last axis of x."""
+    for name, usual in {"alpha": 1.0, "beta": 1.0, "transA": 0}.items():
+        only(f"Gemm with {name}", node.get(name, usual), usual)
+    weight = t.weight(1, "a second factor")
+    refuse_if(weight.array.ndim != 2, f"'{node.op}' with a weight of {weight.array.ndim} axes")
+    if node.op == "MatMul" or node.get("transB", 0) == 0:
+        weight = Constant(weight.name, weight.array.T)
     x, parts = t.input(), t.weight_and_bias(weight)
     options = {"out": weight.array.shape[0], "bias": "bias" in parts}
     if x.rank == 2:
         return t.emit("linear", [t.plain(x)], options=options, parts=parts)
     # Over the last of more axes it is a 1 x 1 convolution over the channels.
     image, restored = t.image(x, x.rank - 1)
-    return restored(
-        t.emit("conv2d", [image], options={**options, "kernel": 1, "matrix": True}, parts=parts)
-    )
-
-
-def matrix_of(t, node, transposed):
-    weight = t.weight(1, "a second factor")
-    if weight.array.ndim != 2:
-        raise Unsupported(f"'{node.op}' with a weight of {weight.array.ndim} axes")
-    return weight if transposed else Constant(weight.name, weight.array.T)
-
-
-@row("Gemm")
-def gemm(t, node):
-    only("Gemm with alpha", node.get("alpha", 1.0), 1)
-    only("Gemm with beta", node.get("beta", 1.0), 1)
-    only("Gemm with transA", node.get("transA", 0), 0)
-    return linear_layer(t, matrix_of(t, node, node.get("transB", 0) != 0))
-
-
-@row("MatMul")
-def matmul(t, node):
-    return linear_layer(t, matrix_of(t, node, False))
+    return restored(t.emit("conv2d", [image], options={**options, "kernel": 1, "matrix": True}, parts=parts))
 
 
 # Norms
@@ -365,11 +272,9 @@ def batch_norm(t, node):
     parts = {name: t.weight(i, what) for i, (name, what) in enumerate(names.items(), 1)}
     parts["num_batches_tracked"] = Constant("", numpy.int64(0))
     # What the file calls momentum is the share of the old statistics.
-    options = {
-        "eps": t.real("epsilon", 1e-5),
-        "momentum": t.float32(round(1 - node.get("momentum", 0.9), 6)),
-    }
+    momentum = t.float32(round(1 - node.get("momentum", 0.9), 6))
     image, restored = t.image(x, 1) if x.rank != 4 else (t.plain(x), lambda y: y)
+    options = {"eps": t.epsilon(), "momentum": momentum}
     return restored(t.emit("batch_norm", [image], options=options, parts=parts))
 
 
@@ -380,50 +285,34 @@ def layer_norm(t, node):
         axes = sorted(t.axis(x, axis) for axis in node.ints("axes"))
     else:
         axes = list(range(t.axis(x, node.get("axis", -1)), x.rank))
-    if not axes or axes[0] < 1:
-        raise Unsupported("LayerNormalization over the samples")
-    if axes != list(range(axes[0], axes[0] + len(axes))):
-        raise Unsupported("LayerNormalization over axes that are no neighbours")
+    refuse_if(not axes or axes[0] < 1, "LayerNormalization over the samples")
+    neighbours = axes == list(range(axes[0], axes[0] + len(axes)))
+    refuse_if(not neighbours, "LayerNormalization over axes that are no neighbours")
     parts = t.weight_and_bias(t.weight(1, "a scale")) if node.has(1) else {}
-    options = {
-        "eps": t.real("epsilon", 1e-5),
-        "affine": bool(parts),
-        "bias": "bias" in parts or not parts,
-    }
+    options = {"eps": t.epsilon(), "affine": bool(parts), "bias": "bias" in parts or not parts}
     if len(axes) == 1 and x.rank == 4 and x.axis(axes[0]) == 1:
-        return t.emit(
-            "layer_norm", [x], options={**options, "channels": True}, order=x.order, parts=parts
-        )
-    if axes[-1] != x.rank - 1:
-        raise Unsupported("LayerNormalization over other than the last axes")
+        options["channels"] = True
+        return t.emit("layer_norm", [x], options=options, order=x.order, parts=parts)
+    refuse_if(axes[-1] != x.rank - 1, "LayerNormalization over other than the last axes")
     options["over"] = list(x.shape[axes[0] :])
     return t.emit("layer_norm", [t.plain(x)], options=options, parts=parts)
 
 
-@row("GroupNormalization")
+@row("GroupNormalization", "InstanceNormalization")
 def group_norm(t, node):
     x = t.plain(t.input())
-    parts = t.weight_and_bias(t.weight(1, "a scale")) if node.has(1) else {}
-    if parts and "bias" not in parts:
-        raise Unsupported("GroupNormalization with a scale and no bias")
-    groups, channels = node.get("num_groups", 0), x.shape[1]
-    if t.opset < 21 and not node.get(
-        "per_channel", 0
-    ):  # a scale of every group becomes one of every channel
-        for name, part in parts.items():
-            if part.array.size and channels % part.array.size == 0:
-                parts[name] = Constant(
-                    part.name, numpy.repeat(part.array.ravel(), channels // part.array.size)
-                )
-    options = {"groups": groups, "eps": t.real("epsilon", 1e-5), "affine": bool(parts)}
-    return t.emit("group_norm", [x], options=options, parts=parts)
-
-
-@row("InstanceNormalization")
-def instance_norm(t, node):
-    x = t.plain(t.input())
-    parts = {"weight": t.weight(1, "a scale"), "bias": t.weight(2, "a bias")}
-    options = {"groups": x.shape[1], "eps": t.real("epsilon", 1e-5), "affine": True}
+    channels, groups, parts = x.shape[1], node.get("num_groups", 0), {}
+    if node.op == "InstanceNormalization":
+        parts, groups = {"weight": t.weight(1, "a scale"), "bias": t.weight(2, "a bias")}, channels
+    elif node.has(1):
+        parts = t.weight_and_bias(t.weight(1, "a scale"))
+        refuse_if("bias" not in parts, "GroupNormalization with a scale and no bias")
+        if t.opset < 21 and not node.get("per_channel", 0):  # the scale of a group is that of its channels
+            for name, part in parts.items():
+                times = channels // part.array.size if part.array.size else 1
+                if part.array.size * times == channels:
+                    parts[name] = Constant(part.name, numpy.repeat(part.array.ravel(), times))
+    options = {"groups": groups, "eps": t.epsilon(), "affine": bool(parts)}
     return t.emit("group_norm", [x], options=options, parts=parts)
 
 
@@ -432,40 +321,18 @@ def instance_norm(t, node):
 
 @row("Add", "Sum")
 def add(t, node):
-    for i in (0, 1):
-        if is_number(t.constant(i), 0):
-            return t.input(1 - i)
-    total = t.input(0)
-    for i in range(1, len(node.inputs)):
-        other = t.input(i)
-        if total.shape != other.shape:
-            raise Unsupported(
-                f"a sum of tensors of the shapes {t.text(total)} and {t.text(other)} (both have one shape)"
-            )
-        if total.order != other.order:
-            total, other = t.plain(total), t.plain(other)
-        total = t.emit("add", [total, other], order=total.order)
-    return total
+    return functools.reduce(t.add, [t.input(i) for i in range(len(node.inputs))])
 
 
 def scale_channels(t, x, factor):
     """Returns a product with a constant: one factor per channel is a layer scale."""
     shape = factor.array.shape
     ahead = x.rank - len(shape)
-    along = [
-        ahead + i for i, extent in enumerate(shape) if extent != 1 and ahead >= 0
-    ]  # where factors differ
-    if (
-        x.rank != 4
-        or not along
-        or along[-1] == 0
-        or x.axis(along[-1]) != 1
-        or factor.array.size != x.shape[along[-1]]
-        or not factor.is_float
-    ):
+    along = [ahead + i for i, extent in enumerate(shape) if extent != 1]  # the axes where factors differ
+    channels = x.rank == 4 and ahead >= 0 and len(along) == 1 and along[0] > 0 and x.axis(along[0]) == 1
+    if not channels or factor.array.size != x.shape[along[0]] or not factor.is_float:
         raise Unsupported(
-            f"a product of {t.text(x)} and a constant of {' x '.join(map(str, shape)) or 'a scalar'} (one "
-            "factor per channel is)"
+            f"a product of {t.text(x)} and a constant of {text(shape)} (one factor per channel is)"
         )
     return t.emit("layer_scale", [x], order=x.order, parts={"": factor})
 
@@ -473,30 +340,15 @@ def scale_channels(t, x, factor):
 @row("Mul")
 def multiply(t, node):
     for i in (0, 1):
-        constant = t.constant(i)
-        if constant is not None:
-            x = t.input(1 - i)
-            return x if is_number(constant, 1) else scale_channels(t, x, constant)
+        if t.constant(i) is not None:
+            return scale_channels(t, t.input(1 - i), t.constant(i))
     a, b = t.widened_input(0), t.widened_input(1)
-    if math.prod(a.shape) < math.prod(b.shape):
-        a, b = b, a
-    if a.order != b.order and a.rank == b.rank:
-        a, b = t.plain(a), t.plain(b)
-    return t.emit("multiply", [a, b], order=a.order)
+    return t.multiply(a, b)
 
 
-@row("Div")
+@row("Div", "Sub")
 def divide(t, node):
-    if not is_number(t.constant(1), 1):
-        raise Unsupported("a quotient")
-    return t.input()
-
-
-@row("Sub")
-def subtract(t, node):
-    if not is_number(t.constant(1), 0):
-        raise Unsupported("a difference")
-    return t.input()
+    raise Unsupported("a quotient" if node.op == "Div" else "a difference")
 
 
 # Shapes
@@ -526,8 +378,8 @@ def reshape(t, node):
         samples = "any number of" if t.file_samples is None else t.file_samples
         shown = ", ".join("N" if extent == t.batch else str(extent) for extent in to)
         raise Unsupported(
-            f"a reshape of {samples} samples of {sample} numbers to [{shown}], which mixes samples or "
-            f"does not fit,"
+            f"a reshape of {samples} samples of {sample} numbers to [{shown}], which mixes samples or does "
+            "not fit,"
         )
     return of_sample(t, x, rest)
 
@@ -535,33 +387,19 @@ def reshape(t, node):
 @row("Flatten")
 def flatten(t, node):
     x = t.input()
-    if t.axis(x, node.get("axis", 1)) != 1:
-        raise Unsupported("Flatten at another axis than 1")
+    refuse_if(t.axis(x, node.get("axis", 1)) != 1, "Flatten at another axis than 1")
     return of_sample(t, x, [math.prod(x.shape[1:])])
 
 
-@row("Squeeze")
+@row("Squeeze", "Unsqueeze")
 def squeeze(t, node):
-    x = t.input()
-    axes = [t.axis(x, axis) for axis in t.integers("axes", 1)]
-    axes = axes or [i for i in range(1, x.rank) if x.shape[i] == 1]
-    if 0 in axes:
-        raise Unsupported("Squeeze of the samples")
-    for axis in axes:
-        if x.shape[axis] != 1:
-            raise Unsupported(f"Squeeze of an axis of {x.shape[axis]}")
-    return of_sample(t, x, [extent for i, extent in enumerate(x.shape) if i > 0 and i not in axes])
-
-
-@row("Unsqueeze")
-def unsqueeze(t, node):
     x, axes = t.input(), t.integers("axes", 1)
-    rank = x.rank + len(axes)
-    places = {axis % rank for axis in axes if -rank <= axis < rank}
-    if len(places) != len(axes) or 0 in places:
-        raise Unsupported("Unsqueeze in front of the samples, or of an axis twice")
-    extents = iter(x.shape)
-    return of_sample(t, x, [1 if i in places else next(extents) for i in range(rank)][1:])
+    if node.op == "Squeeze":
+        axes = axes or [i for i in range(1, x.rank) if x.shape[i] == 1]
+    change = numpy.squeeze if node.op == "Squeeze" else numpy.expand_dims
+    shape = change(numpy.broadcast_to(0, x.shape), tuple(axes)).shape  # or numpy says what is wrong
+    refuse_if(shape[:1] != (t.batch,), f"{node.op} of the samples")
+    return t.reshape(x, shape)
 
 
 @row("Expand")
@@ -569,12 +407,8 @@ def expand(t, node):
     x, to = t.input(), t.integers("shape", 1)
     if to[:1] in ([1], [t.file_samples]):
         to[0] = t.batch
-    if (
-        len(to) != x.rank
-        or to[0] != t.batch
-        or any(n not in (1, m) and m != 1 for m, n in zip(x.shape, to))
-    ):
-        raise Unsupported("Expand to another number of axes or samples")
+    fits = len(to) == x.rank and to[0] == t.batch and all(m == 1 or n in (1, m) for m, n in zip(x.shape, to))
+    refuse_if(not fits, "Expand to another number of axes or samples")
     return t.widened(x, [max(m, n) for m, n in zip(x.shape, to)])
 
 
@@ -582,44 +416,21 @@ def expand(t, node):
 def transpose(t, node):
     x = t.input()
     perm = node.ints("perm", natural(x.rank)[::-1])
-    if sorted(perm) != list(natural(x.rank)):
-        raise Unsupported("Transpose with other than a permutation")
-    if perm[0] != 0:
-        raise Unsupported("a permutation that moves the samples from the first axis")
-    return x.permuted(perm)
+    refuse_if(sorted(perm) != list(natural(x.rank)), "Transpose with other than a permutation")
+    return t.in_order(x, perm)
 
 
 # Parts
 
 
-def part(t, x, axis, begin, end, step=1):
-    """Returns x[begin:end:step] along an axis."""
-    extent = x.shape[axis]
-    begin, end, _ = slice(begin, end).indices(extent)
-    if (begin, end, step) == (0, extent, 1):
-        return x
-    if axis == 0:
-        raise Unsupported("a part of the samples")
-    if step < 1 or begin >= end:
-        raise Unsupported(f"an empty part [{begin}:{end}:{step}]")
-    options = {"axis": x.axis(axis), "begin": begin, "end": end, "step": step}
-    return t.emit("slice", [x], options=options, order=x.order)
-
-
 @row("Concat")
 def concat(t, node):
     parts = [t.input(i) for i in range(len(node.inputs))]
-    if not parts:
-        raise Unsupported("Concat of nothing")
-    if len(parts) == 1:
-        return parts[0]
-    axis = t.axis(parts[0], node.get("axis", 1))
-    if axis == 0:
-        raise Unsupported("Concat along the samples")
-    if any(x.rank != parts[0].rank for x in parts):
-        raise Unsupported("Concat of tensors of different numbers of axes")
-    images, restored = t.images(parts, axis)
-    return restored(t.emit("concat", images))
+    refuse_if(not parts, "Concat of nothing")
+    axis, ranks = t.axis(parts[0], node.get("axis", 1)), {x.rank for x in parts}
+    refuse_if(axis == 0, "Concat along the samples")
+    refuse_if(len(ranks) > 1, "Concat of tensors of different numbers of axes")
+    return t.concat(parts, axis)
 
 
 @row("Slice")
@@ -627,10 +438,10 @@ def slice_(t, node):
     x, begins, ends = t.input(), t.integers("starts", 1), t.integers("ends", 2)
     axes = t.integers("axes", 3, range(len(begins)))
     steps = t.integers("steps", 4, [1] * len(begins))
-    if not len(begins) == len(ends) == len(axes) == len(steps):
-        raise Unsupported("Slice with different numbers of starts, ends, axes and steps")
+    alike = len(begins) == len(ends) == len(axes) == len(steps)
+    refuse_if(not alike, "Slice with different numbers of starts, ends, axes and steps")
     for begin, end, axis, step in zip(begins, ends, axes, steps):
-        x = part(t, x, t.axis(x, axis), begin, end, step)
+        x = t.part(x, t.axis(x, axis), begin, end, step)
     return x
 
 
@@ -641,13 +452,12 @@ def split(t, node):
     extent = x.shape[axis]
     each = math.ceil(extent / count)
     sizes = t.integers("split", 1) or [min(each, extent - i * each) for i in range(count)]
-    if min(sizes) < 1:
-        raise Unsupported("Split into empty parts")
-    if len(sizes) != count or sum(sizes) != extent:
-        raise Unsupported(f"Split of {extent} into {len(sizes)} parts of {sum(sizes)} together")
+    refuse_if(min(sizes) < 1, "Split into empty parts")
+    fits = len(sizes) == count and sum(sizes) == extent
+    refuse_if(not fits, f"Split of {extent} into {len(sizes)} parts of {sum(sizes)} together")
     begins = [sum(sizes[:i]) for i in range(count)]
     return [
-        part(t, x, axis, begin, begin + size) if name else None
+        t.part(x, axis, begin, begin + size) if name else None
         for begin, size, name in zip(begins, sizes, node.outputs)
     ]
 
@@ -656,12 +466,12 @@ def split(t, node):
 def gather(t, node):
     x, place = t.input(), t.constant(1)
     axis = t.axis(x, node.get("axis", 0))
-    if place is None or place.is_float or place.array.size != 1 or place.array.ndim > 1:
-        raise Unsupported("Gather of other than one place of an axis")
+    one = place is not None and not place.is_float and place.array.size == 1 and place.array.ndim <= 1
+    refuse_if(not one, "Gather of other than one place of an axis")
     at, extent = place.number, x.shape[axis]
-    if axis == 0 or not -extent <= at < extent:
-        raise Unsupported("Gather of samples, or beyond the end of an axis")
-    taken = part(t, x, axis, at % extent, at % extent + 1)
+    inside = axis > 0 and -extent <= at < extent
+    refuse_if(not inside, "Gather of samples, or beyond the end of an axis")
+    taken = t.part(x, axis, at % extent, at % extent + 1)
     if place.array.ndim:
         return taken
     return of_sample(t, taken, [e for i, e in enumerate(x.shape) if i > 0 and i != axis])

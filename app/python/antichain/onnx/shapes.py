@@ -32,33 +32,23 @@ def _window(o, x):
     kernel = [reach(k, d) for k, d in zip(pair(o["kernel"]), pair(o.get("dilation", 1)))]
     sides = [_windows(x[2 + i], pads[i::2], kernel[i], pair(o["stride"])[i], ceil) for i in (0, 1)]
     if any(x[2 + i] + sum(pads[i::2]) < kernel[i] for i in (0, 1)) or min(sides) < 1:
-        raise ValueError(
-            f"a {kernel[0]} x {kernel[1]} window does not fit into an image of {x[2]} x {x[3]}"
-        )
+        raise ValueError(f"a {text(kernel)} window does not fit into an image of {text(x[2:])}")
     return sides
 
 
 def _conv2d(o, x):
     if x[1] % o["groups"] or o["out"] % o["groups"]:
-        raise ValueError(
-            f"{x[1]} channels and {o['out']} filters can't be divided into {o['groups']} groups"
-        )
+        raise ValueError(f"{x[1]} channels and {o['out']} filters can't be divided into {o['groups']} groups")
     return (x[0], o["out"], *_window(o, x))
 
 
 def _conv_transpose2d(o, x):
-    def side(i):
-        kernel, stride, pad, dilation, more = (
-            pair(o[name])[i] for name in ("kernel", "stride", "pad", "dilation", "output_pad")
-        )
-        return (x[2 + i] - 1) * stride - 2 * pad + reach(kernel, dilation) + more
-
-    y = (x[0], o["out"], side(0), side(1))
-    if (
-        x[1] % o["groups"]
-        or min(y) < 1
-        or any(more >= stride for more, stride in zip(pair(o["output_pad"]), pair(o["stride"])))
-    ):
+    options = zip(*(pair(o[name]) for name in ("kernel", "stride", "pad", "dilation", "output_pad")))
+    y, fits = (x[0], o["out"]), x[1] % o["groups"] == 0
+    for extent, (kernel, stride, pad, dilation, more) in zip(x[2:], options):
+        y += ((extent - 1) * stride - 2 * pad + reach(kernel, dilation) + more,)
+        fits = fits and more < stride
+    if not fits or min(y) < 1:
         raise ValueError(f"it does not fit an image of {text(x[1:])}")
     return y
 
@@ -70,11 +60,7 @@ def _pool(o, x):
 
 
 def _interpolate(o, x):
-    sides = (
-        pair(o["size"])
-        if "size" in o
-        else [math.floor(x[2 + i] * s) for i, s in enumerate(pair(o["scale"]))]
-    )
+    sides = pair(o["size"]) if "size" in o else [int(e * s) for e, s in zip(x[2:], pair(o["scale"]))]
     if min(sides) < 1:
         raise ValueError(f"it leaves nothing of {text(x[1:])}")
     return (*x[:2], *sides)
@@ -86,15 +72,15 @@ def _concat(o, *xs):
     return (xs[0][0], sum(x[1] for x in xs), *xs[0][2:])
 
 
-def _multiply(o, a, b):
-    if a != b and not (len(a) == 4 and b == (*a[:2], 1, 1)):
-        raise ValueError(f"{text(a[1:])} by {text(b[1:])}: both of one shape, or C x H x W by C x 1 x 1")
-    return a
-
-
 def _mean(o, x):
-    kept = [1 if i in o["axes"] else extent for i, extent in enumerate(x)]
-    return tuple(e for i, e in enumerate(kept) if o["keep_dims"] or i not in o["axes"])
+    kept = 1 if o["keep_dims"] else None
+    extents = (kept if i in o["axes"] else extent for i, extent in enumerate(x))
+    return tuple(extent for extent in extents if extent is not None)
+
+
+def _slice(o, x):
+    axis, taken = o["axis"], slice(o["begin"], o["end"], o["step"])
+    return (*x[:axis], len(range(*taken.indices(x[axis]))), *x[axis + 1 :])
 
 
 def _group_norm(o, x):
@@ -116,13 +102,9 @@ SHAPES = {
     "linear": lambda o, x: (x[0], o["out"]),
     "max_pool": _pool,
     "mean": _mean,
-    "multiply": _multiply,
     "permute": lambda o, x: tuple(x[axis] for axis in o["order"]),
     "reshape": lambda o, x: (x[0], *o["shape"]),
-    "slice": lambda o, x: tuple(
-        len(range(*slice(o["begin"], o["end"], o["step"]).indices(e))) if i == o["axis"] else e
-        for i, e in enumerate(x)
-    ),
+    "slice": _slice,
 }
 
 

@@ -16,6 +16,7 @@ import numpy
 
 from antichain.onnx.names import FORMS, HARDSIGMOID
 from antichain.onnx.patterns import Match, Matcher, pattern_of
+from antichain.translation import Unsupported
 
 
 def window_means(extent, out):
@@ -56,12 +57,8 @@ def _group_norm(m, constants):
 
 def _adaptive_pool(m, constants):
     rows, columns = (constants.find(m.letters[letter]).array for letter in "RC")
-    for matrix in (rows, columns.T):
-        if (
-            matrix.ndim != 2
-            or not matrix.size
-            or not numpy.array_equal(matrix, window_means(*matrix.shape[::-1]))
-        ):
+    for means in (rows, columns.T):
+        if means.ndim != 2 or not means.size or (means != window_means(*means.shape[::-1])).any():
             return None
     return {"input_size": [rows.shape[1], len(columns)], "output_size": [len(rows), columns.shape[1]]}
 
@@ -71,15 +68,15 @@ def _extends(op):
 
     def settle(m, constants):
         attributes = m.all(op)[0].attributes
-        if op == "MatMul":
-            return attributes if constants.find(m.letters["B"]).array.ndim == 1 else None
-        # A weight of a LayerNorm over the last axes has their shape; a factor of every channel is no such
-        # one.
         shape = constants.find(m.letters.get("B", m.letters["W"])).array.shape
         axes = list(attributes.get("axes", ()))
-        if axes == [1] or op == "GroupNormalization":
-            return attributes if sum(extent == 1 for extent in shape) >= len(shape) - 1 else None
-        return attributes if len(shape) == len(axes) else None
+        if op == "MatMul":
+            fits = len(shape) == 1
+        elif axes == [1] or op == "GroupNormalization":  # a factor of every channel
+            fits = sum(extent == 1 for extent in shape) >= len(shape) - 1
+        else:  # the weight of a LayerNorm over the last axes has their shape
+            fits = len(shape) == len(axes)
+        return attributes if fits else None
 
     return settle
 
@@ -97,10 +94,24 @@ def is_hardsigmoid(node):
     return abs(alpha - HARDSIGMOID["alpha"]) <= 1e-4 and beta == HARDSIGMOID["beta"]
 
 
+def _of_hardsigmoid(m, constants):
+    return {} if is_hardsigmoid(m.all("HardSigmoid")[0]) else None
+
+
+def _scaled(op, norm, settle):
+    """Returns the rules for a norm, and for the factors and terms that follow it."""
+    factors = (f"Mul({op}(x), W)", op, "xW", _extends(op))
+    return [(norm, op, "x", settle), factors, (f"Add({op}(x, W), B)", op, "xWB", _extends(op))]
+
+
+_VARIANCE = "Div(d=Sub(x, ReduceMean(x)), Sqrt(Add(ReduceMean({}), E)))"
+_GROUPS = "Reshape(InstanceNormalization(Reshape(x, S), O, Z), {})"
 # What a pattern becomes: an operator, the letters that are its inputs, and its attributes.
 RULES = [
     ("Mul(x, C)", "Identity", "x", _neutral(1)),
+    ("Div(x, C)", "Identity", "x", _neutral(1)),
     ("Add(x, C)", "Identity", "x", _neutral(0)),
+    ("Sub(x, C)", "Identity", "x", _neutral(0)),
     (FORMS["gelu"], "Gelu", "x", _always()),
     ("Mul(0.5, x, Add(1, Erf(Mul(x, 0.70710678))))", "Gelu", "x", _always()),
     (FORMS["gelu_tanh"], "Gelu", "x", _always(approximate="tanh")),
@@ -108,35 +119,12 @@ RULES = [
     ("Div(Clip(Add(x, 3), 0, 6), 6)", "HardSigmoid", "x", _always(**HARDSIGMOID)),
     ("Mul(Clip(Add(x, 3), 0, 6), 0.16666667)", "HardSigmoid", "x", _always(**HARDSIGMOID)),
     ("Div(Mul(x, Clip(Add(x, 3), 0, 6)), 6)", "HardSwish", "x", _always()),
-    (
-        "Mul(x, HardSigmoid(x))",
-        "HardSwish",
-        "x",
-        lambda m, _: {} if is_hardsigmoid(m.all("HardSigmoid")[0]) else None,
-    ),
+    ("Mul(x, HardSigmoid(x))", "HardSwish", "x", _of_hardsigmoid),
     (FORMS["silu"], "Swish", "x", _always()),
-    *(
-        (
-            f"Div(d=Sub(x, ReduceMean(x)), Sqrt(Add(ReduceMean({square}), E)))",
-            "LayerNormalization",
-            "x",
-            _layer_norm,
-        )
-        for square in ("Pow(d, 2)", "Mul(d, d)")
-    ),
-    ("Mul(LayerNormalization(x), W)", "LayerNormalization", "xW", _extends("LayerNormalization")),
-    ("Add(LayerNormalization(x, W), B)", "LayerNormalization", "xWB", _extends("LayerNormalization")),
-    *(
-        (
-            f"Reshape(InstanceNormalization(Reshape(x, S), O, Z), {to})",
-            "GroupNormalization",
-            "x",
-            _group_norm,
-        )
-        for to in "tT"
-    ),
-    ("Mul(GroupNormalization(x), W)", "GroupNormalization", "xW", _extends("GroupNormalization")),
-    ("Add(GroupNormalization(x, W), B)", "GroupNormalization", "xWB", _extends("GroupNormalization")),
+    (_VARIANCE.format("Mul(d, d)"), "LayerNormalization", "x", _layer_norm),
+    *_scaled("LayerNormalization", _VARIANCE.format("Pow(d, 2)"), _layer_norm),
+    (_GROUPS.format("t"), "GroupNormalization", "x", _group_norm),
+    *_scaled("GroupNormalization", _GROUPS.format("T"), _group_norm),
     ("MatMul(R, MatMul(x, C))", "AveragePool", "x", _adaptive_pool),
     ("Add(MatMul(x, W), B)", "MatMul", "xWB", _extends("MatMul")),
 ]
@@ -149,7 +137,10 @@ def _recognise(node, matcher, constants):
     for pattern, op, letters, settle in BY_OP.get(node.op, ()):
         match = Match()
         if matcher.node(pattern, node, match):
-            attributes = settle(match, constants)
+            try:
+                attributes = settle(match, constants)
+            except Unsupported:  # which the node's row will say, too
+                continue
             if attributes is not None:
                 node.op, node.attributes = op, dict(attributes)
                 node.inputs = [match.letters[letter] for letter in letters]

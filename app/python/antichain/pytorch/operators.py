@@ -5,9 +5,7 @@ PyTorch has. It returns the result's Value. What it can't translate it refuses w
 the option and its value; arguments that a row does not list are refused by the caller.
 """
 
-import math
-
-from antichain.pytorch.calls import Kind, Tensor
+from antichain.pytorch.calls import Tensor
 from antichain.pytorch.translate import Expanded, Noise, Padded, Unsupported, Value, natural, parameter
 
 ROWS = {}
@@ -324,12 +322,7 @@ def clamp_min(t, x, min):
 
 @row("softmax")
 def softmax(t, x, dim, _stacklevel=None, dtype=None, half_to_float=None):
-    x = tensor(x)
-    axis = axis_of(x, dim)
-    if x.rank == 2 and axis == 1:
-        return t.emit("softmax", [t.plain(x)], x.shape)
-    x, restored = t.image(x, axis)
-    return restored(t.emit("softmax", [x], x.stored))
+    return t.softmax(tensor(x), axis_of(x, dim))
 
 
 @row("dropout")
@@ -387,12 +380,7 @@ def add(t, a, other, alpha=1):
     if is_number(b):
         only("the sum of a tensor and the number", b, 0)
         return tensor(a)
-    a, b = tensor(a, "a sum with an operand"), tensor(b, "a sum with an operand")
-    if a.shape != b.shape:
-        raise Unsupported(f"a sum of {a.shape} and {b.shape} (both have one shape)")
-    if a.order != b.order:
-        a, b = t.plain(a), t.plain(b)
-    return t.emit("add", [a, b], a.stored, order=a.order)
+    return t.add(tensor(a, "a sum with an operand"), tensor(b, "a sum with an operand"))
 
 
 @row("mul")
@@ -408,16 +396,7 @@ def mul(t, a, other):
     if isinstance(b, Tensor):
         return layer_scale(t, tensor(a), b)
     a, b = (x.of if isinstance(x, Expanded) else tensor(x) for x in (a, b))
-    if math.prod(a.shape) < math.prod(b.shape):
-        a, b = b, a
-    if a.order != b.order and a.rank == b.rank:
-        a, b = t.plain(a), t.plain(b)
-    per_channel = a.rank == 4 and b.stored == (*a.stored[:2], 1, 1)
-    if a.stored != b.stored and not per_channel:
-        raise Unsupported(
-            f"a product of {a.shape} and {b.shape} (a factor has the same shape, or N x C x 1 x 1)"
-        )
-    return t.emit("multiply", [a, b], a.stored, order=a.order)
+    return t.multiply(a, b)
 
 
 def layer_scale(t, x, factor):
@@ -478,7 +457,7 @@ def view_as(t, x, other):
 @row("permute")
 def permute(t, x, *order, dims=None):
     x = tensor(x)
-    return in_order(x, axes_of(x, sizes(order) if dims is None else dims))
+    return t.in_order(x, axes_of(x, sizes(order) if dims is None else dims))
 
 
 @row("transpose")
@@ -487,13 +466,7 @@ def transpose(t, x, dim0, dim1):
     order = list(natural(x.rank))
     a, b = axis_of(x, dim0), axis_of(x, dim1)
     order[a], order[b] = order[b], order[a]
-    return in_order(x, order)
-
-
-def in_order(x, order):
-    if order[0] != 0:
-        raise Unsupported("a permutation that moves the samples from the first axis")
-    return x.permuted(order)
+    return t.in_order(x, order)
 
 
 @row("mean", "mean.dim")
@@ -502,22 +475,7 @@ def mean(t, x, *dim, axis=None, keepdim=False, dtype=None, **named):
     if dim and isinstance(dim[-1], bool):
         dim, keepdim = dim[:-1], dim[-1]
     dim = sizes(dim) if dim else named.get("dim", axis)
-    axes = sorted(axes_of(x, dim)) if dim is not None else []
-    if not axes or axes[0] == 0:
-        raise Unsupported("a mean over the samples")
-    return mean_over(t, x, axes, keepdim)
-
-
-def mean_over(t, x, axes, keepdim):
-    stored = sorted(x.axis(a) for a in axes)
-    if keepdim:
-        shape = tuple(1 if a in stored else n for a, n in enumerate(x.stored))
-        if x.rank == 4 and stored == [2, 3]:
-            return t.emit("global_average_pool", [x], shape, order=x.order)
-        return t.emit("mean", [x], shape, {"axes": stored, "keep_dims": True}, x.order)
-    left = [a for a in natural(x.rank) if a not in stored]
-    order = tuple(left.index(a) for a in x.order if a in left)
-    return t.emit("mean", [x], tuple(x.stored[a] for a in left), {"axes": stored}, order)
+    return t.mean(x, [] if dim is None else axes_of(x, dim), keepdim)
 
 
 @row("cat")
@@ -526,11 +484,7 @@ def cat(t, tensors, dim=0, axis=None):
     axis = axis_of(parts[0], dim if axis is None else axis)
     if axis == 0:
         raise Unsupported("cat along the samples")
-    if len(parts) == 1:
-        return parts[0]
-    images, restored = t.images(parts, axis)
-    channels = sum(x.stored[1] for x in images)
-    return restored(t.emit("concat", images, (t.batch, channels, *images[0].stored[2:])))
+    return t.concat(parts, axis)
 
 
 @row("stack")
@@ -548,25 +502,6 @@ def stack(t, tensors, dim=0):
 
 class Slices(tuple):
     """The parts of a split: functions that add the slice when it is used."""
-
-
-def part(t, x, axis, begin, end, step=1):
-    """Returns x[begin:end:step] along an axis."""
-    extent = x.shape[axis]
-    begin, end, step = slice(begin, end, step).indices(extent)
-    if axis == 0:
-        if (begin, end, step) != (0, extent, 1):
-            raise Unsupported("a part of the samples")
-        return x
-    count = len(range(begin, end, step))
-    if step < 1 or count < 1:
-        raise Unsupported(f"an empty part [{begin}:{end}:{step}] of {x.shape}")
-    if count == extent:
-        return x
-    stored = x.axis(axis)
-    shape = tuple(count if a == stored else n for a, n in enumerate(x.stored))
-    options = {"axis": stored, "begin": begin, "end": end}
-    return t.emit("slice", [x], shape, options if step == 1 else {**options, "step": step}, x.order)
 
 
 def slices(x, axis, extents):
@@ -603,7 +538,7 @@ def unbind(t, x, dim=0):
 def getitem(t, x, index):
     if isinstance(x, Slices):
         of, axis, begin, end = x[index]
-        return select(t, of, axis, begin) if end is None else part(t, of, axis, begin, end)
+        return select(t, of, axis, begin) if end is None else t.part(of, axis, begin, end)
     if isinstance(x, tuple):
         return x[index]
     x = tensor(x)
@@ -617,12 +552,12 @@ def getitem(t, x, index):
         if i is None:
             shape.append(1)
         elif isinstance(i, slice):
-            x = part(t, x, axis, i.start, i.stop, 1 if i.step is None else i.step)
+            x = t.part(x, axis, i.start, i.stop, 1 if i.step is None else i.step)
             shape.append(x.shape[axis])
             axis += 1
         elif is_number(i):
             i = i % x.shape[axis]
-            x = part(t, x, axis, i, i + 1)
+            x = t.part(x, axis, i, i + 1)
             axis += 1
         else:
             raise Unsupported("an index that is no number and no slice")
@@ -631,12 +566,12 @@ def getitem(t, x, index):
 
 @row("slice")
 def slice_of(t, x, dim=0, start=None, end=None, step=1):
-    return part(t, tensor(x), axis_of(x, dim), start, end, step)
+    return t.part(tensor(x), axis_of(x, dim), start, end, step)
 
 
 @row("narrow")
 def narrow(t, x, dim, start, length):
-    return part(t, tensor(x), axis_of(x, dim), start, start + length)
+    return t.part(tensor(x), axis_of(x, dim), start, start + length)
 
 
 @row("select")
@@ -644,7 +579,7 @@ def select(t, x, dim, index):
     x = tensor(x)
     axis = axis_of(x, dim)
     index = index % x.shape[axis]
-    y = part(t, x, axis, index, index + 1)
+    y = t.part(x, axis, index, index + 1)
     return t.reshape(y, (*y.shape[:axis], *y.shape[axis + 1 :]))
 
 
