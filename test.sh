@@ -3,7 +3,7 @@
 #
 #   ./test.sh                                    the tests that every change must pass
 #   ./test.sh --all                              those and all others: large networks, an emulated device,
-#                                                packages, second builds (at most 90 minutes on two cores)
+#                                                packages, second builds
 #   ./test.sh --sanitize address,undefined       those for sanitizers, in a build of its own with them
 #   ./test.sh -R Loader                          other options go to ctest
 set -euo pipefail

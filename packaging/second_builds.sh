@@ -1,7 +1,7 @@
 #!/bin/bash
 # Builds Antichain in the ways that docs/install.md lists beside the usual one, and tries each: with oneDNN 3,
 # with MPICH, with other compilers, and without root from the archive of packaging/cluster/gather.sh. Only
-# ./test.sh --all runs it, as it compiles everything several times (an hour on two cores) and needs a network.
+# ./test.sh --all runs it, as it compiles everything several times and needs a network.
 #
 #   packaging/second_builds.sh FOLDER [onednn3 mpich clang-16 clang-19 cluster …]
 set -euo pipefail

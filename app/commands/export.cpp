@@ -58,7 +58,7 @@ void check_destination(const ExportOptions& options) {
   if (fs::path(options.out_file).extension() == onnx_ending)
     throw Error(
         "export writes no ONNX file",
-        fmt::format("write NAME.antichain, of which python -m antichain.onnx export NAME.antichain {} "
+        fmt::format("write NAME.antichain, of which python3 -m antichain.onnx export NAME.antichain {} "
                     "makes one",
                     options.out_file),
         ExitCode::usage);

@@ -99,7 +99,7 @@ std::string encode(const Weights& weights, WeightFormat format) {
 void refuse_onnx(const std::string& file) {
   if (file.ends_with(onnx_ending))
     throw Error(fmt::format("{} is an ONNX file, which only Antichain's Python package reads", file),
-                fmt::format("python -m antichain.onnx import {} NAME.antichain makes a folder of it", file));
+                fmt::format("python3 -m antichain.onnx import {} NAME.antichain makes a folder of it", file));
 }
 
 Weights decode(const std::string& bytes, const std::string& origin, int64_t network_bytes) {

@@ -10,8 +10,9 @@
 
 namespace antichain {
 
-// So many are simulated in about a GiB. How many there are is known once the network is cut: they are as many
-// as the cut parts edges, which may be few or nearly all of a network's.
+// Simulating this many messages takes about a GiB. Their number is known once the network is cut, because
+// each tensor that another stage needs is a message, and a cut may part few of a network's edges or nearly
+// all.
 constexpr int64_t most_messages = 2'000'000;
 
 bool computes(Verb verb) {

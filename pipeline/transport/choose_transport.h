@@ -1,5 +1,5 @@
-// This file chooses how tensors travel: `--transport auto|mpi|nccl`. Devices without memory of their own need
-// no choice, because the job's transport carries their tensors.
+// `--transport auto|mpi|nccl` chooses how tensors travel between ranks. Devices without memory of their own
+// need no choice, because the job's transport carries their tensors.
 //
 //   auto   is NCCL where every rank is a process with a device of its own and NCCL, and otherwise mpi
 //   mpi    is the job's transport (MPI, or threads with --local), through page-locked host memory where a

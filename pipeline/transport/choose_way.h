@@ -1,5 +1,5 @@
-// These pure functions of the facts of all ranks choose how tensors travel: by messages from device to device
-// where every rank can, else through host memory.
+// Chooses how tensors travel, by what all ranks say of themselves: by messages from device to device where
+// every rank can send them, else through host memory. These functions have no other input.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
-// The MPI transport keeps what every transport promises. So does the one over it, which an argument chooses,
-// for the tensors of a device, which is a stand-in. mpirun starts this program. A broken promise ends the job
-// with its sentence, a deadlock with the watchdog's.
+// mpirun starts this program on several ranks. It tests that the MPI transport keeps what every transport
+// promises, or with an argument the transport over it that carries the tensors of a device (a stand-in here).
+// A broken promise ends the job with a sentence that names it, and a deadlock ends it with the watchdog's.
 #include <cstdio>
 #include <exception>
 #include <memory>

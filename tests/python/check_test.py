@@ -78,6 +78,10 @@ class Check(unittest.TestCase):
             finds("the gradient of conv1.0.weight")
             change("check.safetensors", "gradient.fc.bias", lambda g: g[::-1])
             finds("the gradient of fc.bias")
+            # A running mean that is off by a twentieth of the running deviation.
+            variance = safetensors.read(files["check.safetensors"])["after.conv1.1.running_var"]
+            change("check.safetensors", "after.conv1.1.running_mean", lambda m: m + variance**0.5 / 20)
+            finds("after the steps, the buffer conv1.1.running_mean")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Exports classification models of torchvision to ONNX, imports them, and compares the logits with PyTorch's.
 
-The logits compared are those of the graph that `python -m antichain.onnx import` makes, carried out in
+The logits compared are those of the graph that `python3 -m antichain.onnx import` makes, carried out in
 float64, and where onnxruntime is installed those of the ONNX file that `export` makes of it. The script
 prints a table, and fails where an error is above 1e-5 of the largest logit.
 

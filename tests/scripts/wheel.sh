@@ -61,9 +61,9 @@ print(antichain.simulate(profile, plan, microbatches=8))
 END
 run "plan and simulate in Python" user python try.py
 code=0
-user python -m antichain.experiments speedup --models resnet18 --ranks 2 --mode rehearse >out 2>&1 || code=$?
+user python3 -m antichain.experiments speedup --models resnet18 --ranks 2 --mode rehearse >out 2>&1 || code=$?
 [ "$code" = 2 ] && grep -q "is built without MPI, so mpirun can't start its ranks" out || { cat out; failed "experiments"; }
-study=(python -m antichain.experiments speedup --models resnet18 --ranks 2 --methods antichain
+study=(python3 -m antichain.experiments speedup --models resnet18 --ranks 2 --methods antichain
   --profiles "$source/docs/profiles/cpu")
 run "experiments that start no rank" user "${study[@]}"
 run "experiments on threads" user "${study[@]}" --mode rehearse --launcher threads

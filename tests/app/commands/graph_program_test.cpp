@@ -58,14 +58,14 @@ class GraphProgram : public SmallJob {
 
 TEST_F(GraphProgram, AnOnnxFileIsRefusedByTheCommandThatImportsIt) {
   write_file(path("net.onnx"), "");
-  const std::string import = "python -m antichain.onnx import net.onnx NAME.antichain";
+  const std::string import = "python3 -m antichain.onnx import net.onnx NAME.antichain";
   for (const std::string words : {"info --graph net.onnx", "check --graph net.onnx",
                                   "export --model resnet20 --init net.onnx --out again.h5",
                                   "evaluate --model resnet20 --data-dir data --batch 16 --weights net.onnx"})
     expect_refused(words, 3, import);
   expect_refused(fmt::format("train --model resnet20 --init net.onnx {}", train_two), 3, import);
   expect_refused("export --model resnet20 --out net.onnx", 2,
-                 "python -m antichain.onnx export NAME.antichain net.onnx");
+                 "python3 -m antichain.onnx export NAME.antichain net.onnx");
 }
 
 TEST_F(GraphProgram, WeightsAreNoNetwork) {

@@ -58,7 +58,7 @@ TEST_F(Refusals, RefusesNumbersThatMakeNoSense) {
   expect_refused("simulate --profile p.json --stages 2 --microbatches 100000", 2, "--microbatches takes");
 }
 
-// What is asked for is done, or it is said that nothing would come of it.
+// A command refuses an option that would change nothing.
 TEST_F(Refusals, RefusesOptionsThatNothingReads) {
   const std::string checkpoint = "evaluate --weights ck ",
                     rehearse = "train --device rehearse:p.json --local 2 ",
@@ -83,7 +83,7 @@ TEST_F(Refusals, RefusesOptionsThatNothingReads) {
   expect_refused(simulate + "--plan plan.json --stages 1 --at-most", 2,
                  "is a plan of 2 stages, but --stages 1");
   ran(simulate + "--plan plan.json --stages 3 --at-most");
-  // What train says of the network must be true of the profile that is rehearsed.
+  // The options of train may not contradict the profile that is rehearsed.
   expect_refused(rehearse + "--model vgg16", 2,
                  "the model vgg16 is given, but p.json is the profile of resnet20");
   expect_refused(rehearse + "--precision bf16", 2, "but p.json is the profile of float32");

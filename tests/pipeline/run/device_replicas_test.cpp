@@ -96,8 +96,8 @@ struct ReplicaCase {
   int microbatches = 4;
 };
 
-// Each seed has the device late with other things, and cases take the seeds in turns. Training and evaluation
-// take turns.
+// A seed decides which operations of the emulated device finish late. Each case uses the next seed. Steps of
+// training and of evaluation alternate.
 TEST_P(DeviceReplicas, TrainToTheBitsOfTheCpu) {
   unsigned turn = 0;
   for (const auto& [replicas, microbatches] :

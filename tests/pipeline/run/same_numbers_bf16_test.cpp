@@ -40,8 +40,8 @@ TEST_P(SameNumbersInBf16, WhateverTheCut) {
   expect_same(one, train_on_threads(c, 4, at_random(5), one_f_one_b), "random cuts");
 }
 
-// The large ones have skip connections, concatenations with many consumers, dropout and linear layers, narrow
-// groups.
+// ResNet-20 has skip connections, DenseNet-121 concatenations with many consumers, AlexNet dropout and linear
+// layers, and ResNeXt-50 narrow groups.
 INSTANTIATE_TEST_SUITE_P(OfEveryEdge, SameNumbersInBf16, ::testing::Values("every_edge"));
 INSTANTIATE_TEST_SUITE_P(Large, SameNumbersInBf16,
                          ::testing::Values("resnet20", "densenet121", "alexnet", "resnext50"));

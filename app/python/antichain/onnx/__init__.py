@@ -1,7 +1,7 @@
 """ONNX files (github.com/onnx/onnx) on their way to a folder NAME.antichain, and back.
 
-  python -m antichain.onnx import FILE.onnx OUT.antichain
-  python -m antichain.onnx export RUN OUT.onnx
+  python3 -m antichain.onnx import FILE.onnx OUT.antichain
+  python3 -m antichain.onnx export RUN OUT.onnx
 
   read        messages.py reads the file; constants.py computes what does not depend on the network's input
   simplify    patterns.py and simplify.py make one operator of what exporters decompose

@@ -1,4 +1,4 @@
-"""python -m antichain.onnx import FILE.onnx OUT.antichain, and export RUN OUT.onnx."""
+"""python3 -m antichain.onnx import FILE.onnx OUT.antichain, and export RUN OUT.onnx."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The command line of python -m antichain.onnx."""
+"""The command line of python3 -m antichain.onnx."""
 
 import argparse
 import pathlib
@@ -38,7 +38,7 @@ def export_run(run, words, file):
 
 
 def main():
-    parser = Parser(prog="python -m antichain.onnx", description="Networks from and to ONNX files.")
+    parser = Parser(prog="python3 -m antichain.onnx", description="Networks from and to ONNX files.")
     commands = parser.add_subparsers(dest="command", required=True)
     to_us = commands.add_parser("import", help="make a folder NAME.antichain of an ONNX file")
     to_us.add_argument("file", metavar="FILE.onnx")
