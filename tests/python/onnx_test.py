@@ -177,10 +177,14 @@ class Import(Folder):
         model.producer_name = "antichain"  # which folds nothing
         self.assertEqual(self.imported(model)[2], "")
 
-    def test_without_the_package_onnx(self):
-        script = "import sys; sys.modules['onnx'] = None; import antichain.onnx"
-        ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-        self.assertIn("which is not installed: pip install onnx, or Debian's python3-onnx", ran.stderr)
+    def test_without_a_package_that_it_needs(self):
+        for package in ("numpy", "onnx"):
+            script = f"import runpy, sys; sys.modules[{package!r}] = None; "
+            script += "runpy.run_module('antichain.onnx', run_name='__main__')"
+            ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+            self.assertEqual(ran.returncode, 3)
+            advice = f"pip install {package}, or Debian's python3-{package}"
+            self.assertRegex(ran.stderr, f"^antichain: .* {advice}\n$")
 
 
 def node(op, inputs, output, name="", **attributes):

@@ -10,13 +10,3 @@
 
 The numbers of constants and weights are numpy's; torch is not needed.
 """
-
-from antichain.error import AntichainError
-
-try:
-    import onnx  # noqa: F401
-except ImportError as problem:
-    raise AntichainError(
-        "ONNX files are read and written by the Python package onnx, which is not installed: pip install "
-        "onnx, or Debian's python3-onnx"
-    ) from problem
