@@ -87,7 +87,8 @@ Timeline predict(const Schedule& schedule, const Plan& plan, const Profile& prof
   const Cluster& cluster = options.cluster;
   if (!way.ordered()) return simulate(schedule, plan, profile, cluster, options.steps);
   const auto lane_of = [&](int, int, Flow flow) { return lane_of_flow(flow) % way.lanes(); };
-  return simulate_in_order(schedule, plan, profile, cluster, message_order(schedule, plan, profile, cluster),
+  const Program program = compile(schedule, profile, plan);
+  return simulate_in_order(program, plan, profile, cluster, message_order(program, plan, profile, cluster),
                            lane_of, options.steps);
 }
 

@@ -7,6 +7,7 @@
 #include "app/cli/number_text.h"
 #include "app/cli/table.h"
 #include "app/report/plan_report.h"
+#include "pipeline/program/program.h"
 
 namespace antichain {
 

@@ -57,44 +57,42 @@ Rehearsal::Rehearsal(const Profile& profile, const Plan& plan, const Schedule& s
       plan_(of_this_job(plan, schedule, transport)),
       transport_(transport),
       options_(options),
-      actions_(schedule.ranks[size_t(transport.rank())]),
       seconds_(plan, profile, cluster, schedule),
-      channels_(schedule),
-      time_(transport),
-      names_(std::make_shared<std::map<int, std::string>>()) {
+      program_(compile(schedule, profile, plan)),
+      messages_(
+          own(), transport, [this](BufferId buffer, int m) -> const Tensor& { return tensor(buffer, m); },
+          [this](const Message& message) { return "rehearsed " + name(message); },
+          {{reduce_channel(), "a rehearsed all-reduce, bucket"}, {vote_channel(), "a rehearsed vote,"}}),
+      time_(transport) {
   for (const int stage : stages_of_rank(plan, transport.rank()))
     for (const Verb verb :
          {Verb::forward, Verb::backward, Verb::backward_input, Verb::backward_weight, Verb::update})
       node_ends_[{stage, verb}] = node_ends(stage, verb);
-  for (int r = 0; r < int(schedule.ranks.size()); ++r)
-    for (const Action& a : schedule.ranks[size_t(r)])
-      if (a.verb == Verb::send)
-        reduce_channel_ = std::max(reduce_channel_, channels_(r, a.peer, a.message) + 1);
-  lay_out(slots(schedule)[size_t(transport.rank())]);
-  for (const Action& a : actions_) label(a);
+  lay_out();
+  for (const Instruction& i : own().instructions) labels_.push_back(label(i));
 }
 
-void Rehearsal::lay_out(const RankSlots& of_stages) {
-  for (const Action& a : actions_) {
-    if (a.verb != Verb::send && a.verb != Verb::recv) continue;
-    const Slots& slots = of_stages.at(a.stage);
-    const bool activation = a.message.flow == Flow::activation;
-    const int64_t bytes = profile_.nodes[size_t(a.message.tensor)].cost.output_bytes;
-    const int64_t sent = options_.true_payload || bytes <= largest_true_bytes ? bytes : token_bytes;
-    const Route route{a.message, a.peer};
-    if (a.verb == Verb::send) {
-      Buffers& send = sends_[route];
-      if (send.ring.empty())
-        send.ring = buffers(activation ? slots.sent_activations : slots.sent_gradients, sent);
-      send.channel = channels_(transport_.rank(), a.peer, a.message);
-      continue;
-    }
-    RouteReceives& receive = receives_[route];
-    if (receive.ring.empty()) receive.ring = buffers(slots.receive_ring(a.message.flow), sent);
-    receive.channel = channels_(a.peer, transport_.rank(), a.message);
-    receive.actions.push_back(a);
+void Rehearsal::lay_out() {
+  for (const Instruction& i : own().instructions) {
+    if (i.channel < 0) continue;
+    const BufferId id = i.verb == Verb::send ? i.reads.front() : i.writes.front();
+    const Buffer& buffer = own().buffers[size_t(id)];
+    const int64_t bytes = buffer.spec.bytes();
+    std::vector<Tensor>& copies = copies_[id];
+    if (copies.empty())
+      copies =
+          buffers(buffer.copies, options_.true_payload || bytes <= largest_true_bytes ? bytes : token_bytes);
   }
-  for (auto& [route, receive] : receives_) receive.tickets.resize(receive.actions.size());
+}
+
+const Tensor& Rehearsal::tensor(BufferId buffer, int microbatch) const {
+  const std::vector<Tensor>& copies = copies_.at(buffer);
+  return copies[size_t(microbatch / own().buffers[size_t(buffer)].replicas) % copies.size()];
+}
+
+std::string Rehearsal::name(const Message& message) const {
+  return fmt::format("{} of node {}", message.flow == Flow::activation ? "activation" : "gradient",
+                     profile_.nodes[size_t(message.tensor)].name);
 }
 
 // Returns when the stage's nodes end, in the order in which the runner executes them. The last is the
@@ -122,19 +120,11 @@ std::vector<double> Rehearsal::node_ends(int stage, Verb verb) const {
 }
 
 // Labels the action for the watchdog.
-void Rehearsal::label(const Action& a) {
+std::string Rehearsal::label(const Action& a) const {
   const bool message = a.verb == Verb::send || a.verb == Verb::recv;
-  const std::string what = !message
-                               ? ""
-                               : fmt::format(" of the {} of node {}",
-                                             a.message.flow == Flow::activation ? "activation" : "gradient",
-                                             profile_.nodes[size_t(a.message.tensor)].name);
-  labels_.push_back(fmt::format("{} rehearsed {}{}{}", print(a), category_of(a.verb), what,
-                                a.microbatch < 0 ? "" : fmt::format(", micro-batch {}", a.microbatch)));
-  if (!message) return;
-  const bool sends = a.verb == Verb::send;
-  const int me = transport_.rank();
-  (*names_)[channels_(sends ? me : a.peer, sends ? a.peer : me, a.message)] = "rehearsed" + what.substr(3);
+  return fmt::format("{} rehearsed {}{}{}", print(a), category_of(a.verb),
+                     message ? " of the " + name(a.message) : "",
+                     a.microbatch < 0 ? "" : fmt::format(", micro-batch {}", a.microbatch));
 }
 
 Timeline Rehearsal::step() {
@@ -161,14 +151,13 @@ Timeline Rehearsal::overlapping_steps(int steps) {
 // One step, which begins when this rank's own last one has ended. Returns start and end of every action, and
 // the clock's time at the end.
 std::vector<double> Rehearsal::play() {
-  for (auto& [route, receive] : receives_) receive.posted = receive.awaited = 0;
-  released_.clear();
-  post_receives();
+  messages_.begin_step();
   std::vector<double> times;
-  for (size_t i = 0; i < actions_.size(); ++i) {
+  for (size_t i = 0; i < own().instructions.size(); ++i) {
     times.push_back(time_.here_s() - begin_s_);
     transport_.job().activity().doing(labels_[i]);
     execute(i);
+    messages_.done(i);
     times.push_back(time_.here_s() - begin_s_);
   }
   times.push_back(time_.clock_s() - begin_s_);
@@ -177,10 +166,14 @@ std::vector<double> Rehearsal::play() {
   return times;
 }
 
-// Returns when the message was delivered.
 double Rehearsal::await(Transport::Ticket ticket, const Tensor& tensor) {
   const double asked_s = time_.asked_s();
   transport_.wait(ticket);
+  return opened(asked_s, tensor);
+}
+
+// Returns when the message was delivered that has arrived in the tensor.
+double Rehearsal::opened(double asked_s, const Tensor& tensor) {
   const Postmark postmark = read_postmark(tensor);
   time_.got(asked_s, postmark.posted_s, postmark.late_s);
   return postmark.delivered_s;
@@ -188,11 +181,6 @@ double Rehearsal::await(Transport::Ticket ticket, const Tensor& tensor) {
 
 // All ranks begin at the same moment, which rank 0 announces.
 void Rehearsal::begin() {
-  transport_.name_messages([names = names_](MessageKey key, int, int) {
-    const auto it = names->find(key.channel);
-    return fmt::format("{}, micro-batch {}", it == names->end() ? "a rehearsed all-reduce" : it->second,
-                       key.microbatch);
-  });
   link_free_s_.clear();
   added_up_s_ = 0;
   transport_.job().barrier();
@@ -204,14 +192,14 @@ void Rehearsal::begin() {
 }
 
 void Rehearsal::execute(size_t index) {
-  const Action& action = actions_[index];
+  const Instruction& action = own().instructions[index];
   switch (action.verb) {
     case Verb::load:
       return;
     case Verb::recv:
-      return wait(action);
+      return wait(index);
     case Verb::send:
-      return send(action);
+      return send(index);
     case Verb::reduce:
       return reduce(action);
     case Verb::vote:
@@ -233,27 +221,25 @@ void Rehearsal::compute(const Action& action) {
     time_.sleep_until(begin_s + end_s);
     transport_.progress();
   }
-  release(action);
 }
 
 // The link is the simulator's: it carries one message at a time from one rank to another, in posting order.
-void Rehearsal::send(const Action& a) {
-  const int me = transport_.rank();
-  const Buffers& buffers = sends_.at({a.message, a.peer});
-  const Tensor& tensor = buffers.at(turn(a));
-  const Link& link = cluster_.link(plan_.device_of(me), plan_.device_of(a.peer));
+void Rehearsal::send(size_t index) {
+  const Instruction& a = own().instructions[index];
+  const Link& link = cluster_.link(plan_.device_of(transport_.rank()), plan_.device_of(a.peer));
   double& free_s = link_free_s_[a.peer];
   free_s = std::max(free_s, time_.here_s()) +
            options_.time_scale * link.seconds(profile_.nodes[size_t(a.message.tensor)].cost.output_bytes);
-  write_postmark(tensor, {.delivered_s = free_s, .posted_s = time_.clock_s(), .late_s = time_.late_s()});
-  transport_.send({buffers.channel, a.microbatch}, a.peer, tensor);
+  write_postmark(tensor(a.reads.front(), a.microbatch),
+                 {.delivered_s = free_s, .posted_s = time_.clock_s(), .late_s = time_.late_s()});
+  messages_.send(index);
 }
 
-void Rehearsal::wait(const Action& a) {
-  RouteReceives& receive = receives_.at({a.message, a.peer});
-  ANTICHAIN_CHECK(receive.awaited < receive.posted && receive.actions[receive.awaited] == a,
-                  "receives are awaited in micro-batch order");
-  time_.sleep_until(await(receive.tickets[receive.awaited++], receive.at(turn(a))));
+void Rehearsal::wait(size_t index) {
+  const Instruction& a = own().instructions[index];
+  const double asked_s = time_.asked_s();
+  messages_.wait(index);
+  time_.sleep_until(opened(asked_s, tensor(a.writes.front(), a.microbatch)));
 }
 
 // A bucket's all-reduce begins when its gradients are there on every replica and the bucket before is done.
@@ -267,8 +253,8 @@ void Rehearsal::reduce(const Action& action) {
   for (const int peer : plan_.stages[size_t(action.stage)].ranks) {
     if (peer == me) continue;
     const Tensor theirs = buffers(1, 0)[0];
-    others.push_back({transport_.recv({reduce_channel_, key}, peer, theirs), theirs});
-    transport_.send({reduce_channel_, key}, peer, mine);
+    others.push_back({transport_.recv({reduce_channel(), key}, peer, theirs), theirs});
+    transport_.send({reduce_channel(), key}, peer, mine);
   }
   for (const auto& [ticket, theirs] : others) last_s = std::max(last_s, await(ticket, theirs));
   added_up_s_ = std::max(last_s, added_up_s_) + options_.time_scale * seconds_(me, action);
@@ -299,28 +285,6 @@ void Rehearsal::vote() {
   for (int peer = 1; peer < ranks; ++peer) met_s = std::max(met_s, hear(peer));
   time_.sleep_until(met_s);
   for (int peer = 1; peer < ranks; ++peer) tell(peer, met_s + takes_s(0, peer));
-}
-
-int Rehearsal::turn(const Action& a) const {
-  return a.microbatch / int(plan_.stages[size_t(a.stage)].ranks.size());
-}
-
-// A receive may be posted as soon as the buffer's previous micro-batch has been consumed.
-void Rehearsal::post_receives() {
-  for (auto& [route, r] : receives_)
-    for (; r.posted < r.actions.size(); ++r.posted) {
-      const Action& a = r.actions[r.posted];
-      const int n = turn(a);
-      if (n >= released_[{a.stage, a.message.flow}] + int(r.ring.size())) break;
-      r.tickets[r.posted] = transport_.recv({r.channel, a.microbatch}, a.peer, r.at(n));
-    }
-}
-
-void Rehearsal::release(const Action& a) {
-  if (!computes(a.verb) || a.verb == Verb::forward) return;
-  if (a.verb != Verb::backward_weight) released_[{a.stage, Flow::gradient}] = turn(a) + 1;
-  if (a.verb != Verb::backward_input) released_[{a.stage, Flow::activation}] = turn(a) + 1;
-  post_receives();
 }
 
 Timeline Rehearsal::collect(const std::vector<double>& times) {

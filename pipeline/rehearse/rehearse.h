@@ -16,20 +16,18 @@
 // The time of transport and runtime counts. A rank's wait for a core does not
 // (pipeline/rehearse/rehearsal_time.h).
 //
-// Like the runner, a rehearsal posts receives as far ahead as the schedule's slots allow, and executes the
-// actions in their order. It needs a profile but no operators.
+// Like the runner, a rehearsal executes a program, and posts and awaits messages by StepMessages. It needs a
+// profile but no operators.
 #pragma once
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "pipeline/rehearse/rehearsal_time.h"
-#include "pipeline/schedule/channels.h"
-#include "pipeline/schedule/schedule_passes.h"
+#include "pipeline/run/step_messages.h"
 #include "pipeline/simulate/action_seconds.h"
 #include "pipeline/simulate/simulate.h"
 
@@ -60,37 +58,27 @@ class Rehearsal {
   double wall_s() const { return wall_s_; }
 
  private:
-  struct Buffers {  // for one message and peer: this rank's micro-batch n is in buffer n mod size
-    int channel = 0;
-    std::vector<Tensor> ring;
-    const Tensor& at(int n) const { return ring[size_t(n) % ring.size()]; }
-  };
-  struct RouteReceives : Buffers {
-    std::vector<Action> actions;  // one for each micro-batch, in the schedule's order
-    size_t posted = 0, awaited = 0;
-    std::vector<Transport::Ticket> tickets;
-  };
-  using Route = std::pair<Message, int>;  // with the peer
-  using Work = std::pair<int, Verb>;      // of a stage
-  using Use = std::pair<int, Flow>;       // by a stage
+  using Work = std::pair<int, Verb>;  // of a stage
 
-  void lay_out(const RankSlots&);
+  const RankProgram& own() const { return program_.ranks[size_t(transport_.rank())]; }
+  void lay_out();
+  const Tensor& tensor(BufferId buffer, int microbatch) const;
+  std::string name(const Message&) const;
   double await(Transport::Ticket, const Tensor&);
+  double opened(double asked_s, const Tensor&);
   std::vector<double> node_ends(int stage, Verb) const;
-  void label(const Action&);
+  std::string label(const Action&) const;
   void begin();
   std::vector<double> play();
   void execute(size_t index);
   void compute(const Action&);
-  void send(const Action&);
-  void wait(const Action&);
+  void send(size_t index);
+  void wait(size_t index);
   void reduce(const Action&);
   void vote();
-  int vote_channel() const { return reduce_channel_ + 1; }
-  void post_receives();
-  void release(const Action&);
-  // The micro-batch's index among those of the action's seat.
-  int turn(const Action&) const;
+  // The channels of all-reduces and votes come behind those of messages.
+  int reduce_channel() const { return program_.channels; }
+  int vote_channel() const { return program_.channels + 1; }
   Timeline collect(const std::vector<double>& times);
 
   const Profile& profile_;
@@ -99,21 +87,17 @@ class Rehearsal {
   const Plan& plan_;
   Transport& transport_;
   const RehearseOptions options_;
-  const std::vector<Action>& actions_;  // this rank's
   const ActionSeconds seconds_;
-  const Channels channels_;
+  const Program program_;
+  std::map<BufferId, std::vector<Tensor>> copies_;  // of what is sent or received
+  StepMessages messages_;
   RehearsalTime time_;
   std::map<Work, std::vector<double>> node_ends_;  // seconds after the action's beginning
-  std::map<Route, Buffers> sends_;
-  std::map<Route, RouteReceives> receives_;
-  std::map<int, double> link_free_s_;  // by receiver
-  std::map<Use, int> released_;        // number of turns whose received tensors are consumed
-  int reduce_channel_ = 0;
+  std::map<int, double> link_free_s_;              // by receiver
   double begin_s_ = 0, wall_s_ = 0;
   Action last_;                               // the rank's last backward so far, or weight half
   double last_begin_s_ = 0, added_up_s_ = 0;  // its start; the end of the last all-reduce
   std::vector<std::string> labels_;
-  std::shared_ptr<std::map<int, std::string>> names_;  // of the channels
 };
 
 // Returns a factor of at least 1 at which the shortest stage takes 10 ms for a micro-batch, unless the

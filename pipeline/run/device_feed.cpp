@@ -11,10 +11,15 @@ namespace antichain {
 
 DeviceFeed::DeviceFeed(const Graph& graph, const StageMemory& memory, const Backend& backend,
                        DeviceStep& step, CopyStream& copies, const Seat& seat, std::function<void()> idle)
-    : backend_(backend), device_(step), copies_(copies), seat_(seat), idle_(std::move(idle)) {
-  for (const auto& [id, ring] : memory.output)
+    : memory_(memory),
+      backend_(backend),
+      device_(step),
+      copies_(copies),
+      seat_(seat),
+      idle_(std::move(idle)) {
+  for (const auto& [id, buffer] : memory.tensors().output)
     if (graph[id].role() == Role::input)
-      inputs_.push_back({.name = graph[id].name, .spec = graph[id].output(), .ring = &ring});
+      inputs_.push_back({.name = graph[id].name, .spec = graph[id].output(), .buffer = buffer});
 }
 
 void DeviceFeed::begin_step(const BatchSource& source) {
@@ -52,7 +57,7 @@ void DeviceFeed::load(int m, BatchSource& source) {
   for (const Input& input : inputs_) {
     const Buffer& buffer = input.buffers[loaded_ % 2];
     copies_.compute_after(buffer.copied);
-    if (input.table) device_.make_images(buffer.raw, input.table, (*input.ring)[m]);
+    if (input.table) device_.make_images(buffer.raw, input.table, memory_.at(input.buffer, m));
   }
   ++loaded_;
 }
@@ -85,7 +90,7 @@ void DeviceFeed::start(
     auto& [host, raw, copied] = input.buffers[turn % 2];
     while (copied && !copies_.reached(copied)) idle_();
     draw(input.name, m, host);
-    copied = copies_.to_device(host, raw ? raw : (*input.ring)[m], after);
+    copied = copies_.to_device(host, raw ? raw : memory_.at(input.buffer, m), after);
   }
 }
 

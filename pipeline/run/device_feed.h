@@ -48,14 +48,15 @@ class DeviceFeed final : public InputFeed {
   struct Input {
     std::string name;
     TensorSpec spec;
-    const Ring* ring = nullptr;
-    Buffer buffers[2];         // of every other micro-batch
-    Tensor table_here, table;  // of raw images: page-locked, on the device
+    BufferId buffer = no_buffer;  // of the step's memory
+    Buffer buffers[2];            // of every other micro-batch
+    Tensor table_here, table;     // of raw images: page-locked, on the device
   };
   void prepare(Input&, const RawImages*);
   void start(int turn, const Moment& after,
              const std::function<void(const std::string& input, int microbatch, const Tensor& host)>& draw);
 
+  const StageMemory& memory_;
   const Backend& backend_;
   DeviceStep& device_;
   CopyStream& copies_;

@@ -54,29 +54,29 @@ void DeviceNumbers::lay_out_losses() {
 
 DeviceNumbers::Look DeviceNumbers::at_statistics(const WatchedStage& own, int m, int& marks) {
   Gathering found(*this, marks, true);
-  for (const auto& [id, rings] : own.memory->statistics)
-    for (const Ring& ring : rings)
-      found.add(ring[m], {.microbatch = m, .node = id, .what = NonFinite::What::statistics});
+  for (const auto& [id, parts] : own.memory->tensors().statistics)
+    for (const Tensor& tensor : own.memory->statistics(id, m))
+      found.add(tensor, {.microbatch = m, .node = id, .what = NonFinite::What::statistics});
   return found.done();
 }
 
 DeviceNumbers::Look DeviceNumbers::at_outputs(const WatchedStage& own, int m, int& marks) {
   Gathering found(*this, marks, false);
   for (const NodeId id : own.sent)
-    found.add(own.memory->output.at(id)[m], {.microbatch = m, .node = id, .what = NonFinite::What::output});
+    found.add(own.memory->output(id, m), {.microbatch = m, .node = id, .what = NonFinite::What::output});
   return found.done();
 }
 
 DeviceNumbers::Look DeviceNumbers::at_sent_gradients(const WatchedStage& own, int m, int& marks) {
   Gathering found(*this, marks, false);
-  for (const auto& [message, ring] : own.memory->sent) {
+  for (const auto& [message, buffer] : own.memory->tensors().sent) {
     const std::vector<NodeId>& inputs = model_.graph()[message.consumer].inputs;
     const auto input = std::ranges::find(inputs, message.tensor) - inputs.begin();
-    found.add(ring[m], {.microbatch = m,
-                        .phase = NonFinite::Phase::backward,
-                        .node = message.consumer,
-                        .what = NonFinite::What::input_gradient,
-                        .index = int(input)});
+    found.add(own.memory->at(buffer, m), {.microbatch = m,
+                                          .phase = NonFinite::Phase::backward,
+                                          .node = message.consumer,
+                                          .what = NonFinite::What::input_gradient,
+                                          .index = int(input)});
   }
   return found.done();
 }

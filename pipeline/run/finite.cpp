@@ -1,5 +1,6 @@
 #include "pipeline/run/finite.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "framework/backend.h"
@@ -52,6 +53,10 @@ bool all_finite(const Context& context, const Tensor& tensor) {
   if (host.dtype() == DType::bf16) return all_finite(host.data<Bf16>(), host.elements());
   return host.dtype() == DType::f32 ? all_finite(host.data<float>(), host.elements())
                                     : all_finite(host.data<double>(), host.elements());
+}
+
+bool all_finite(const Context& context, const std::vector<Tensor>& tensors) {
+  return std::ranges::all_of(tensors, [&](const Tensor& tensor) { return all_finite(context, tensor); });
 }
 
 }  // namespace antichain

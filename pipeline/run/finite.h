@@ -17,5 +17,6 @@ bool all_finite(const Bf16*, int64_t count);
 // Says whether the numbers of a tensor in the memory of the context's device are finite. Padding of blocked
 // layouts is included (it is zero). Integers always are finite.
 bool all_finite(const Context&, const Tensor&);
+bool all_finite(const Context&, const std::vector<Tensor>&);
 
 }  // namespace antichain

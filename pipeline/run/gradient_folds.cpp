@@ -8,30 +8,30 @@ namespace antichain {
 
 std::vector<Tensor> GradientFolds::begin(NodeId id, int m) {
   std::vector<Tensor> dx;
-  for (const Contribution& c : memory_.contributions.at(id)) {
-    if (c.wanted) add_received(c.received_before, m, c.sum[m], c.starts);
-    dx.push_back(!c.wanted ? Tensor() : c.written_directly() ? c.sum[m] : c.term[m]);
+  for (const Contribution& c : tensors_.contributions.at(id)) {
+    if (c.wanted) add_received(c.received_before, m, memory_.at(c.sum, m), c.starts);
+    dx.push_back(!c.wanted ? Tensor() : memory_.at(c.written_directly() ? c.sum : c.term, m));
   }
   return dx;
 }
 
 std::vector<Into> GradientFolds::into(NodeId id) const {
   std::vector<Into> into;
-  for (const Contribution& c : memory_.contributions.at(id)) into.push_back(c.into());
+  for (const Contribution& c : tensors_.contributions.at(id)) into.push_back(c.into());
   return into;
 }
 
 void GradientFolds::end(NodeId id, int m, const std::vector<Tensor>& dx) {
-  const auto& contributions = memory_.contributions.at(id);
+  const auto& contributions = tensors_.contributions.at(id);
   for (size_t i = 0; i < dx.size(); ++i)
     if (dx[i] && !contributions[i].written_directly() && !contributions[i].left)
-      context_.backend().add(context_, dx[i], contributions[i].sum[m]);
+      context_.backend().add(context_, dx[i], memory_.at(contributions[i].sum, m));
 }
 
 // Adds received terms to the sum in order; the first is copied where the sum is still empty.
 void GradientFolds::add_received(const std::vector<Message>& messages, int m, const Tensor& sum, bool empty) {
   for (const Message& message : messages) {
-    const Tensor& term = received_.at(message)[m];
+    const Tensor& term = memory_.received(message, m);
     if (std::exchange(empty, false))
       device_.copy(term, sum);
     else
@@ -40,15 +40,16 @@ void GradientFolds::add_received(const std::vector<Message>& messages, int m, co
 }
 
 Tensor GradientFolds::output_gradient(NodeId id, int m, bool finish) {
-  const OutputGradient& g = memory_.gradient.at(id);
-  if (g.sum.size() == 0) return received_.at(g.received_after.front())[m];
-  if (finish) add_received(g.received_after, m, g.sum[m], g.starts);
-  return g.sum[m];
+  const OutputGradient& g = tensors_.gradient.at(id);
+  if (g.sum == no_buffer) return memory_.received(g.received_after.front(), m);
+  const Tensor& sum = memory_.at(g.sum, m);
+  if (finish) add_received(g.received_after, m, sum, g.starts);
+  return sum;
 }
 
 Tensor GradientFolds::output_term(NodeId id, int m) const {
-  const Ring& term = memory_.gradient.at(id).term;
-  return term.size() == 0 ? Tensor() : term[m];
+  const BufferId term = tensors_.gradient.at(id).term;
+  return term == no_buffer ? Tensor() : memory_.at(term, m);
 }
 
 }  // namespace antichain

@@ -1,9 +1,8 @@
 // GradientFolds are the sums of gradients within one form of a stage's backward. What the consumers of a
 // tensor contribute, here and on other ranks, is folded in an order that does not depend on the cut
-// (pipeline/stage/stage_memory.h).
+// (pipeline/program/program.h).
 #pragma once
 
-#include <map>
 #include <vector>
 
 #include "framework/context.h"
@@ -15,8 +14,9 @@ namespace antichain {
 class GradientFolds {
  public:
   // Everything referred to must outlive it.
-  GradientFolds(Context& context, const StageMemory& stage, const BackwardMemory& memory, StepDevice& device)
-      : context_(context), received_(stage.received), memory_(memory), device_(device) {}
+  GradientFolds(Context& context, const StageMemory& memory, const BackwardTensors& tensors,
+                StepDevice& device)
+      : context_(context), memory_(memory), tensors_(tensors), device_(device) {}
 
   // Returns where the backward of a node writes the gradient of each of its inputs: into the sum if it starts
   // the fold or can add to it, else beside the sum. The tensor is empty for an input whose gradient nobody
@@ -36,8 +36,8 @@ class GradientFolds {
   void add_received(const std::vector<Message>&, int microbatch, const Tensor& sum, bool empty);
 
   Context& context_;
-  const std::map<Message, Ring>& received_;
-  const BackwardMemory& memory_;
+  const StageMemory& memory_;
+  const BackwardTensors& tensors_;
   StepDevice& device_;
 };
 

@@ -13,8 +13,9 @@ class HostFeed final : public InputFeed {
   HostFeed(const Graph& graph, const StageMemory& memory) : graph_(graph), memory_(memory) {}
 
   void load(int microbatch, BatchSource& source) override {
-    for (const auto& [id, ring] : memory_.output)
-      if (graph_[id].role() == Role::input) source.fill(graph_[id].name, microbatch, ring[microbatch]);
+    for (const auto& [id, buffer] : memory_.tensors().output)
+      if (graph_[id].role() == Role::input)
+        source.fill(graph_[id].name, microbatch, memory_.at(buffer, microbatch));
   }
 
  private:

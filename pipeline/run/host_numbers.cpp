@@ -14,16 +14,16 @@ class HostNumbers::Locator final : public NodeObserver {
  public:
   // The verb is that of the action that runs again.
   Locator(HostNumbers& numbers, const StageMemory& memory, Verb verb)
-      : numbers_(numbers), memory_(memory), backward_(memory.backward(verb)) {}
+      : numbers_(numbers), memory_(memory), backward_(memory.tensors().backward(verb)) {}
   void after_forward(NodeId id, int m, const Tensor&) override { numbers_.check_output(memory_, id, m); }
   void after_backward(NodeId id, int m, std::span<const Tensor> dx, std::span<const Tensor> dw) override {
-    numbers_.check_gradients(backward_, id, m, dx, dw);
+    numbers_.check_gradients(memory_, backward_, id, m, dx, dw);
   }
 
  private:
   HostNumbers& numbers_;
   const StageMemory& memory_;
-  const BackwardMemory& backward_;
+  const BackwardTensors& backward_;
 };
 
 HostNumbers::HostNumbers(RankModel& model, WatchedRank rank)
@@ -53,9 +53,9 @@ void HostNumbers::finish(StepResult& result) {
 void HostNumbers::look_at_forward(int stage, int m) {
   const WatchedStage& own = place_.stages.at(stage);
   bool bad = !std::isfinite(loss_), spoilt = false;
-  for (const auto& [id, rings] : own.memory->statistics)
-    for (const Ring& ring : rings) bad = bad || !all_finite(context_, ring[m]);
-  for (const NodeId id : own.sent) spoilt = spoilt || !all_finite(context_, own.memory->output.at(id)[m]);
+  for (const auto& [id, parts] : own.memory->tensors().statistics)
+    bad = bad || !all_finite(context_, own.memory->statistics(id, m));
+  for (const NodeId id : own.sent) spoilt = spoilt || !all_finite(context_, own.memory->output(id, m));
   report_.bad = report_.bad || bad;
   if ((!bad && !spoilt) || located_forward_) return;
   located_forward_ = true;
@@ -67,8 +67,8 @@ void HostNumbers::look_at_backward(int stage, int m, Verb half) {
   if (located_backward_) return;
   const WatchedStage& own = place_.stages.at(stage);
   bool spoilt = false;
-  for (const auto& [message, ring] : own.memory->sent)
-    if (half != Verb::backward_weight) spoilt = spoilt || !all_finite(context_, ring[m]);
+  for (const auto& [message, buffer] : own.memory->tensors().sent)
+    if (half != Verb::backward_weight) spoilt = spoilt || !all_finite(context_, own.memory->at(buffer, m));
   for (const NodeId id : own.nodes)
     for (const Tensor& dw : model_[id].gradients)
       if (dw.shape().rank() <= 1) spoilt = spoilt || !all_finite(context_, dw);
@@ -97,13 +97,8 @@ void HostNumbers::look_at_gradients() {
 void HostNumbers::check_output(const StageMemory& memory, NodeId id, int m) {
   const NodeState& state = model_[id];
   NonFinite found{.microbatch = m, .node = id, .rank = place_.rank};
-  const auto statistics = memory.statistics.find(id);
-  const bool output_finite = all_finite(context_, memory.output.at(id)[m]);
-  const bool statistics_finite =
-      statistics == memory.statistics.end() || std::ranges::all_of(statistics->second, [&](const Ring& ring) {
-        return all_finite(context_, ring[m]);
-      });
-  if (output_finite && statistics_finite) return;
+  const bool output_finite = all_finite(context_, memory.output(id, m));
+  if (output_finite && all_finite(context_, memory.statistics(id, m))) return;
   found.what = output_finite ? NonFinite::What::statistics : NonFinite::What::output;
   for (size_t i = state.params.size(); i-- > 0;) {
     if (all_finite(context_, state.params[i])) continue;
@@ -113,8 +108,8 @@ void HostNumbers::check_output(const StageMemory& memory, NodeId id, int m) {
   report_.note(found);
 }
 
-void HostNumbers::check_gradients(const BackwardMemory& memory, NodeId id, int m, std::span<const Tensor> dx,
-                                  std::span<const Tensor> dw) {
+void HostNumbers::check_gradients(const StageMemory& memory, const BackwardTensors& tensors, NodeId id, int m,
+                                  std::span<const Tensor> dx, std::span<const Tensor> dw) {
   const auto note = [&](NonFinite::What what, size_t index) {
     report_.note({.microbatch = m,
                   .phase = NonFinite::Phase::backward,
@@ -126,8 +121,8 @@ void HostNumbers::check_gradients(const BackwardMemory& memory, NodeId id, int m
   for (size_t i = 0; i < dw.size(); ++i)
     if (!all_finite(context_, dw[i])) note(NonFinite::What::weight_gradient, i);
   for (size_t i = 0; i < dx.size(); ++i)
-    if (dx[i] &&
-        (!all_finite(context_, dx[i]) || !all_finite(context_, memory.contributions.at(id)[i].sum[m])))
+    if (dx[i] && (!all_finite(context_, dx[i]) ||
+                  !all_finite(context_, memory.at(tensors.contributions.at(id)[i].sum, m))))
       note(NonFinite::What::input_gradient, i);
 }
 

@@ -28,8 +28,8 @@ class HostNumbers final : public NumberWatch {
   void look_at_gradients() override;
   bool ask() override { return judge_(report_); }
   void check_output(const StageMemory&, NodeId, int microbatch);
-  void check_gradients(const BackwardMemory&, NodeId, int microbatch, std::span<const Tensor> dx,
-                       std::span<const Tensor> dw);
+  void check_gradients(const StageMemory&, const BackwardTensors&, NodeId, int microbatch,
+                       std::span<const Tensor> dx, std::span<const Tensor> dw);
 
   RankModel& model_;
   Context& context_;

@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "pipeline/schedule/channels.h"
+#include "pipeline/program/program.h"
 #include "pipeline/transport/transport.h"
 
 namespace antichain {
@@ -15,8 +15,11 @@ namespace antichain {
 // `scatters`, else of its second.
 using SumTurns = std::function<std::vector<Turn>(int bucket, bool scatters)>;
 
-// `order` is that of this rank, from issue_order, and `own` are its actions.
-std::vector<Turn> turns_of(const std::vector<int>& order, const std::vector<Action>& own, const Channels&,
-                           int rank, const SumTurns& of_sum);
+// `order` is that of this rank, from issue_order.
+std::vector<Turn> turns_of(const std::vector<int>& order, const RankProgram&, const SumTurns& of_sum);
+
+// Returns this rank's turns in the order that the ranks find for the program. Collective. Throws Error when they
+// find different orders.
+std::vector<Turn> agreed_turns(const Program&, const Plan&, const Profile&, Job&, const SumTurns& of_sum);
 
 }  // namespace antichain

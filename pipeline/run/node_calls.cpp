@@ -6,18 +6,6 @@
 #include "framework/backend.h"
 
 namespace antichain {
-namespace {
-
-// A node's tensors of one micro-batch; empty ones where the step keeps none of them.
-std::vector<Tensor> at(const std::map<NodeId, std::vector<Ring>>& rings, NodeId id, int microbatch,
-                       size_t count) {
-  std::vector<Tensor> tensors(count);
-  if (auto it = rings.find(id); it != rings.end())
-    for (size_t i = 0; i < count; ++i) tensors[i] = it->second[i][microbatch];
-  return tensors;
-}
-
-}  // namespace
 
 NodeCalls::NodeCalls(RankModel& model, std::vector<NodeId> nodes, const StageMemory& memory, const Seat& seat,
                      Mode mode, StepDevice& device)
@@ -29,8 +17,8 @@ NodeCalls::NodeCalls(RankModel& model, std::vector<NodeId> nodes, const StageMem
       seat_(seat),
       mode_(mode),
       device_(device),
-      whole_(context_, memory, memory.whole, device),
-      parted_(context_, memory, memory.parted, device) {
+      whole_(context_, memory, memory.tensors().whole, device),
+      parted_(context_, memory, memory.tensors().parted, device) {
   if (mode != Mode::train || !device.updates_at_once()) return;
   at_once_ = model.make_update(nodes_);
   std::vector<Absorbed> absorbed;
@@ -41,9 +29,8 @@ NodeCalls::NodeCalls(RankModel& model, std::vector<NodeId> nodes, const StageMem
 }
 
 std::vector<std::vector<Tensor>> NodeCalls::statistics_of(NodeId id) const {
-  const size_t count = graph_[id].signature.statistics.size();
   std::vector<std::vector<Tensor>> all;
-  for (int m = 0; m < seat_.microbatches; ++m) all.push_back(at(memory_.statistics, id, m, count));
+  for (int m = 0; m < seat_.microbatches; ++m) all.push_back(memory_.statistics(id, m));
   return all;
 }
 
@@ -63,11 +50,9 @@ void NodeCalls::forward(int m, NodeObserver& observer) {
     const Node& node = graph_[id];
     NodeState& state = model_[id];
     std::vector<Tensor> x;
-    for (NodeId i : node.inputs) x.push_back(memory_.output.at(i)[m]);
-    const bool trains = mode_ == Mode::train;  // an evaluation has neither a stash nor statistics
-    const auto stash = at(memory_.stash, id, m, trains ? node.lowering.stash.size() : 0);
-    const auto statistics = at(memory_.statistics, id, m, trains ? node.signature.statistics.size() : 0);
-    const Tensor& y = memory_.output.at(id)[m];
+    for (NodeId i : node.inputs) x.push_back(memory_.output(i, m));
+    const auto stash = memory_.stash(id, m), statistics = memory_.statistics(id, m);
+    const Tensor& y = memory_.output(id, m);
     timer_->around(id, Verb::forward, m, [&] {
       state.kernel->forward(context_, {.x = x,
                                        .params = state.params,
@@ -110,9 +95,8 @@ void NodeCalls::backward_node(NodeId id, int m, Halves halves, GradientFolds& fo
 
   std::vector<Tensor> x(node.inputs.size());
   for (size_t i = 0; i < x.size(); ++i)
-    if (node.lowering.keeps(i)) x[i] = memory_.output.at(node.inputs[i])[m];
-  const auto stash = at(memory_.stash, id, m, node.lowering.stash.size());
-  const auto statistics = at(memory_.statistics, id, m, node.signature.statistics.size());
+    if (node.lowering.keeps(i)) x[i] = memory_.output(node.inputs[i], m);
+  const auto stash = memory_.stash(id, m), statistics = memory_.statistics(id, m);
   Backward call{.x = x,
                 .params = state.params,
                 .prepared = state.prepared,
@@ -121,7 +105,7 @@ void NodeCalls::backward_node(NodeId id, int m, Halves halves, GradientFolds& fo
                 .into = m == seat_.replica ? Into::overwrite : Into::accumulate,
                 .loss_scale = float(node.signature.loss_weight / input_->batch),
                 .dropout = dropout_key(m)};
-  if (node.lowering.keeps_y) call.y = memory_.output.at(id)[m];
+  if (node.lowering.keeps_y) call.y = memory_.output(id, m);
   if (node.role() != Role::loss) {
     call.dy = folds.output_gradient(id, m, halves.input);
     call.dy_term = folds.output_term(id, m);

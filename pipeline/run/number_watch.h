@@ -26,7 +26,7 @@ namespace antichain {
 using NumberJudge = std::function<bool(const NumberReport&)>;
 
 class NodeCalls;
-struct StageMemory;
+class StageMemory;
 
 // A WatchedStage is one of the stages of the rank that is watched.
 struct WatchedStage {

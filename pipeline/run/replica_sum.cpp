@@ -4,8 +4,8 @@
 
 #include "framework/backend.h"
 #include "framework/error.h"
+#include "pipeline/program/parts.h"
 #include "pipeline/schedule/lane.h"
-#include "pipeline/stage/parts.h"
 
 namespace antichain {
 namespace {
@@ -42,21 +42,24 @@ void ReplicaSum::add_bucket(const Tensor& gradients, const StageMemory& memory, 
                 tensor};
   };
   bucket.part = part(own_);
-  const std::vector<Ring>& terms = memory.terms[size_t(number)];
+  const StageTensors& tensors = memory.tensors();
+  const std::vector<BufferId>& terms = tensors.terms[size_t(number)];
+  const int statistics = tensors.all_statistics == no_buffer ? 0 : seat.microbatches;
   if (bucket.part.bytes() > 0)
-    for (const Ring& ring : terms) bucket.terms.push_back(floats(ring[0], 0, bucket.part.bytes()));
+    for (const BufferId term : terms)
+      bucket.terms.push_back(floats(memory.at(term, 0), 0, bucket.part.bytes()));
   for (const bool sends : {true, false}) {
     auto term = terms.begin();
     for (int peer = 0; peer < seat.replicas; ++peer) {
       if (peer == own_) continue;
-      const Tensor theirs = part(peer), room = (*term++)[0];
+      const Tensor theirs = part(peer), room = memory.at(*term++, 0);
       if ((sends ? theirs : bucket.part).bytes() > 0)
         bucket.scatter.push_back(item(sends, SumChannel::gradients, number, peer,
                                       sends ? theirs : floats(room, 0, bucket.part.bytes())));
       if (number == 0)
-        for (int m = sends ? own_ : peer; m < int(memory.all_statistics.size()); m += seat.replicas)
+        for (int m = sends ? own_ : peer; m < statistics; m += seat.replicas)
           bucket.scatter.push_back(
-              item(sends, SumChannel::statistics, m, peer, memory.all_statistics[size_t(m)]));
+              item(sends, SumChannel::statistics, m, peer, memory.at(tensors.all_statistics, m)));
       if ((sends ? bucket.part : theirs).bytes() == 0) continue;
       // Sums arrive where the terms were, because the gradients may still be on their way to the peer.
       const Tensor sum = sends ? bucket.part : floats(room, 0, theirs.bytes());

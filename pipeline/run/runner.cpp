@@ -12,9 +12,9 @@ namespace antichain {
 namespace {
 
 // The nodes whose outputs leave the stage for another rank.
-std::set<NodeId> sent_nodes(const std::vector<Action>& actions, int stage) {
+std::set<NodeId> sent_nodes(const RankProgram& program, int stage) {
   std::set<NodeId> sent;
-  for (const Action& a : actions)
+  for (const Instruction& a : program.instructions)
     if (a.stage == stage && a.verb == Verb::send && a.message.flow == Flow::activation)
       sent.insert(a.message.tensor);
   return sent;
@@ -26,30 +26,46 @@ StageRunner::StageRunner(RankModel& model, const Profile& profile, const Plan& p
                          Mode mode, Transport& transport)
     : model_(model),
       graph_(model.graph()),
-      schedule_(schedule),
       mode_(mode),
       transport_(transport),
-      memory_(model, profile, plan, schedule, transport.rank(), mode),
-      messages_(model.graph(), schedule, memory_, transport),
+      program_(compile(schedule, profile, plan, step_network(model.graph()), mode,
+                       model.context().backend().host_memory() ? Feed::when_loaded : Feed::one_ahead)),
+      memory_(own(), model.context().backend()),
+      messages_(
+          own(), transport, [this](BufferId buffer, int m) -> const Tensor& { return memory_.at(buffer, m); },
+          [this](const Message& message) { return describe(message, graph_); }, names_of_sums()),
       device_(make_step_device(model.context(), transport)) {
   WatchedRank watched{.rank = transport.rank(), .microbatches = schedule.microbatches};
-  for (const Seat& seat : seats_of(plan, transport.rank(), schedule.microbatches)) {
+  const std::vector<Action>& actions = schedule.ranks[size_t(transport.rank())];
+  for (const Seat& seat : own().seats) {
     const StageMemory& memory = memory_.of(seat.stage);
     const std::vector<NodeId>& nodes = plan.stages[size_t(seat.stage)].nodes;
     const auto [calls, added] = calls_.try_emplace(seat.stage, model, nodes, memory, seat, mode, *device_);
-    watched.stages[seat.stage] = {nodes, &memory, &calls->second, sent_nodes(own_actions(), seat.stage)};
+    watched.stages[seat.stage] = {nodes, &memory, &calls->second, sent_nodes(own(), seat.stage)};
     feeds_[seat.stage] = device_->make_feed(graph_, memory, seat);
     if (mode == Mode::train && seat.replicas > 1) {
-      last_gradient_ = last_gradient(own_actions(), seat.stage);
-      buckets_ = gradient_buckets(profile, nodes, std::max(1, buckets_in(own_actions(), seat.stage)));
+      last_gradient_ = last_gradient(actions, seat.stage);
+      buckets_ = gradient_buckets(profile, nodes, std::max(1, buckets_in(actions, seat.stage)));
       sum_.emplace(model, nodes, memory, buckets_, plan.stages[size_t(seat.stage)].ranks, seat,
-                   messages_.channels(), *device_);
+                   program_.channels, *device_);
     }
   }
   numbers_ = device_->make_numbers(model, watched);
-  for (const Action& a : own_actions())
-    labels_.push_back(fmt::format("{} {}", print(a), describe(a, graph_)));
-  if (transport.ordered()) messages_.agree_on_order(profile, plan, sum_ ? &*sum_ : nullptr);
+  for (const Action& a : actions) labels_.push_back(fmt::format("{} {}", print(a), describe(a, graph_)));
+  if (transport.ordered())
+    turns_ = agreed_turns(program_, plan, profile, transport.job(), [&](int bucket, bool scatters) {
+      return scatters ? sum_->scatter_turns(bucket) : sum_->gather_turns(bucket);
+    });
+}
+
+std::map<int, std::string> StageRunner::names_of_sums() const {
+  std::map<int, std::string> names;
+  for (const auto& [channel, name] :
+       {std::pair(SumChannel::gradients, "gradients of a replica, bucket"),
+        std::pair(SumChannel::sums, "gradients of all replicas, bucket"),
+        std::pair(SumChannel::statistics, "statistics of a replica, micro-batch")})
+    names[program_.channels + int(channel)] = name;
+  return names;
 }
 
 StepResult StageRunner::run(const StepInput& input, BatchSource& source) {
@@ -59,7 +75,7 @@ StepResult StageRunner::run(const StepInput& input, BatchSource& source) {
 
 void StageRunner::begin(const StepInput& input, BatchSource& source) try {
   begin_step(input, source);
-  for (size_t i = 0; i < own_actions().size(); ++i) act(i, source);
+  for (size_t i = 0; i < own().instructions.size(); ++i) act(i, source);
   end_step(source);
 } catch (...) {
   if (!under_way_.empty()) timer().let_go();
@@ -85,7 +101,7 @@ void StageRunner::begin_step(const StepInput& input, BatchSource& source) {
   spoil_.set(numbers_->judged() ? poison_for(transport_.rank(), int64_t(input.step)) : std::nullopt);
   for (const auto& [stage, feed] : feeds_) feed->begin_step(source);
   numbers_->begin_step();
-  messages_.begin_step();
+  messages_.begin_step(turns_);
   clipped_ = false;
   if (sum_) sum_->begin_step();
   std::unique_ptr<StepTimes> times = device_->make_times(transport_.rank(), input.traced, sheet_);
@@ -106,13 +122,14 @@ void StageRunner::end_step(BatchSource& source) {
 
 // One action, with all that watches, times and feeds it.
 void StageRunner::act(size_t index, BatchSource& source) {
-  const Action& action = own_actions()[index];
+  const Instruction& action = own().instructions[index];
   InputFeed& feed = *feeds_.at(action.stage);
   transport_.job().activity().doing(labels_[index]);
   device_->begin_action(action);
   times().start(action);
   if (action.verb == Verb::update) feed.end_use();
   execute(index, source);
+  messages_.done(index);
   timer().let_go();
   times().end();
   device_->end_action();
@@ -123,12 +140,12 @@ void StageRunner::act(size_t index, BatchSource& source) {
 }
 
 void StageRunner::execute(size_t index, BatchSource& source) {
-  const Action& action = own_actions()[index];
+  const Instruction& action = own().instructions[index];
   switch (action.verb) {
     case Verb::load:
       return feeds_.at(action.stage)->load(action.microbatch, source);
     case Verb::recv:
-      return messages_.wait(action);
+      return messages_.wait(index);
     case Verb::forward:
       return forward(action);
     case Verb::backward:
@@ -136,7 +153,7 @@ void StageRunner::execute(size_t index, BatchSource& source) {
     case Verb::backward_weight:
       return backward(action, index);
     case Verb::send:
-      return messages_.send(action);
+      return messages_.send(index);
     case Verb::reduce:
       ANTICHAIN_CHECK(sum_, "only a stage with replicas adds up over them");
       return sum_->finish(std::max(action.bucket, 0), transport_);
@@ -161,7 +178,6 @@ void StageRunner::forward(const Action& action) {
       action, [&] { calls_.at(action.stage).forward(action.microbatch, *this); },
       [&] { numbers_->check_forward(action.stage, action.microbatch); });
   numbers_->forward_started(action.stage, action.microbatch);
-  if (mode_ == Mode::evaluate) messages_.release(action.stage, Flow::activation);
 }
 
 // The stage's last backward goes bucket by bucket, and each one's all-reduce begins when its nodes are done.
@@ -180,8 +196,6 @@ void StageRunner::backward(const Action& action, size_t index) {
       action, [&] { calls.backward(action.microbatch, action.verb, *this, 0, end); },
       [&] { numbers_->check_backward(action.stage, action.microbatch, action.verb); });
   if (last) sum_->begin(sum_->buckets() - 1, transport_);
-  if (action.verb != Verb::backward_weight) messages_.release(action.stage, Flow::gradient);
-  if (action.verb != Verb::backward_input) messages_.release(action.stage, Flow::activation);
 }
 
 // Asks the clip and the judge, once a step.

@@ -1,7 +1,7 @@
-// The runner executes the schedule. It is an interpreter with one switch over the verbs.
+// The runner executes a rank's program. It is an interpreter with one switch over the verbs.
 //
 // Between steps it owns nothing but memory. A rank may have several stages, and each action says its own.
-// Weights belong to the RankModel, the order of actions to the Schedule, messages go by the Transport, and
+// Weights belong to the RankModel, the order of actions and their tensors to the Program, messages go by the Transport, and
 // samples come from a BatchSource. Each kind of action is the work of one object: StepMessages, NodeCalls
 // with GradientFolds, ReplicaSum, InputFeed, NumberWatch. The last two have one implementation for host
 // memory and one for devices; StepDevice makes them.
@@ -40,7 +40,7 @@ using NodeWatch = std::function<void(NodeId, int microbatch, const Tensor& y)>;
 class StageRunner : private NodeObserver {
  public:
   // `model` has the nodes of all stages of this rank. Everything referred to must outlive the runner, but not
-  // the plan. Collective where the transport is ordered: the ranks then agree on the order of messages, and
+  // the plan and the profile. Collective where the transport is ordered: the ranks then agree on the order of messages, and
   // it throws Error when they find different ones. It also throws Error for a plan or a schedule that does
   // not fit the model.
   StageRunner(RankModel&, const Profile& profile, const Plan&, const Schedule&, Mode, Transport&);
@@ -74,7 +74,7 @@ class StageRunner : private NodeObserver {
   int64_t bytes() const { return memory_.bytes(); }  // of a step's tensors, besides weights and their state
 
  private:
-  const std::vector<Action>& own_actions() const { return schedule_.ranks[size_t(transport_.rank())]; }
+  const RankProgram& own() const { return program_.ranks[size_t(transport_.rank())]; }
   struct StepUnderWay {
     std::unique_ptr<StepTimes> times;
     std::unique_ptr<NodeTimer> timer;
@@ -87,6 +87,7 @@ class StageRunner : private NodeObserver {
   void execute(size_t index, BatchSource&);
   void forward(const Action&);
   void backward(const Action&, size_t index);
+  std::map<int, std::string> names_of_sums() const;
   bool may_update();
   void clip_gradients();
   void update(const Action&);
@@ -98,11 +99,12 @@ class StageRunner : private NodeObserver {
 
   RankModel& model_;
   const Graph& graph_;
-  const Schedule& schedule_;
   const Mode mode_;
   Transport& transport_;
+  const Program program_;
   RankMemory memory_;
   StepMessages messages_;
+  std::vector<Turn> turns_;          // where the transport keeps messages in an order
   std::vector<std::string> labels_;  // of the actions, for the watchdog
   NodeClock clock_;
   NodeWatch watch_;

@@ -1,66 +1,46 @@
-// StepMessages sends and receives the messages of one rank's step. It posts receives as far ahead as their
-// rings of buffers allow, and names each message for the watchdog.
+// StepMessages sends and receives the messages of one rank's step. It posts each receive as soon as the program
+// says that its memory is free, and names each message for the watchdog.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "framework/graph.h"
-#include "pipeline/run/replica_sum.h"
-#include "pipeline/schedule/channels.h"
-#include "pipeline/stage/stage_memory.h"
+#include "pipeline/program/program.h"
 #include "pipeline/transport/transport.h"
 
 namespace antichain {
 
 class StepMessages {
  public:
-  // Everything referred to must outlive it.
-  StepMessages(const Graph&, const Schedule&, const RankMemory&, Transport&);
+  using TensorOf = std::function<const Tensor&(BufferId, int microbatch)>;
+  using NameOf = std::function<std::string(const Message&)>;
 
-  // Returns the number of the schedule's channels; those of an all-reduce follow them.
-  int channels() const { return channels_.count(); }
+  // The program and the transport must outlive it. Reports call a message by `name` and its micro-batch. By
+  // channel, `more_names` are those of what the caller sends besides, up to the number that ends them.
+  StepMessages(const RankProgram&, Transport&, TensorOf, const NameOf& name,
+               std::map<int, std::string> more_names);
 
-  // Call this where the transport keeps messages in one order. `sum` makes this rank's all-reduces, where its
-  // stage has replicas. Collective. Throws Error when the ranks find different orders.
-  void agree_on_order(const Profile& profile, const Plan&, const ReplicaSum* sum);
-
-  // Names the messages and posts the first receives.
-  void begin_step();
-  void send(const Action&);
-  // Waits until the message has arrived. Messages of one channel are awaited in micro-batch order.
-  void wait(const Action&);
-  // Call this when one more micro-batch that the stage received of this flow is used up; it may post further
-  // receives.
-  void release(int stage, Flow);
+  // Names the messages, tells the transport their order, if it keeps one, and posts the first receives.
+  void begin_step(const std::vector<Turn>& turns = {});
+  // These are about the instruction at the index: `send` posts its message, `wait` returns when it has arrived,
+  // and `done` posts the receives that the instruction has freed memory for.
+  void send(size_t index);
+  void wait(size_t index);
+  void done(size_t index);
 
  private:
-  struct Arrival {
-    int peer = 0;
-    MessageKey key;
-    Transport::Ticket ticket = 0;
-  };
-  struct MessageReceives {  // the receives of one message, in all micro-batches
-    Message message;
-    int stage = 0;  // that receives it
-    const Ring* ring = nullptr;
-    size_t posted = 0, awaited = 0, released = 0;
-    std::vector<Arrival> arrivals;  // in micro-batch order, each from the replica whose turn it was
-  };
-  void list(const Graph&);
-  MessageReceives& receives_of(const Message&, int stage);
-  void post_receives();
+  void post(const std::vector<size_t>& receives);
 
-  const Schedule& schedule_;
-  const std::vector<Action>& actions_;  // of this rank
-  const RankMemory& memory_;
+  const std::vector<Instruction>& instructions_;
   Transport& transport_;
-  const Channels channels_;
-  std::shared_ptr<const std::map<int, std::string>> names_;  // by channel
-  std::vector<MessageReceives> receives_;
-  std::vector<Turn> turns_;  // where the transport is ordered
+  const TensorOf tensor_;
+  Transport::Namer namer_;
+  std::vector<size_t> first_;               // receives that nothing frees memory for
+  std::vector<std::vector<size_t>> freed_;  // those that an instruction frees memory for
+  std::vector<Transport::Ticket> tickets_;  // of receives that are posted
 };
 
 }  // namespace antichain

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "framework/error.h"
 #include "pipeline/schedule/schedule_passes.h"
@@ -47,6 +48,23 @@ Schedule with_votes(Schedule schedule) {
     if (update != actions.end()) actions.insert(update, Action{.verb = Verb::vote, .stage = update->stage});
   }
   return schedule;
+}
+
+std::vector<double> peak_in_flight(const Schedule& schedule) {
+  const bool training = learns(schedule);
+  std::vector<double> peaks;
+  for (const auto& actions : schedule.ranks) {
+    int alive = 0, most = 0;
+    std::set<int> stages;
+    for (const Action& a : actions) {
+      stages.insert(a.stage);
+      if (a.verb == Verb::forward) most = std::max(most, ++alive);
+      alive -=
+          training ? a.verb == Verb::backward || a.verb == Verb::backward_weight : a.verb == Verb::forward;
+    }
+    peaks.push_back(double(most) / double(std::max<size_t>(1, stages.size())));
+  }
+  return peaks;
 }
 
 void check_seats(const Crossing& crossing, int microbatches) {

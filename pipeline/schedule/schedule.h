@@ -92,49 +92,15 @@ Schedule parse_schedule(const std::string& text, const std::string& origin);
 
 // Throws Error naming rank and action, for: a deadlock; a message sent and not received, or the reverse; a
 // forward or backward that is missing, there twice, or before what it needs; a gradient unused or used twice;
-// micro-batches out of order (weight gradients accumulate in it, and slots are rings in it); a micro-batch on
-// another replica than its turn says; a missing update; an all-reduce that a replica misses or that comes
-// before a gradient of it; a slot whose reuse would wait on a peer. Where a rank has two stages of which one
-// uses the other's outputs, it is an error as well when a forward or backward comes before what it uses.
+// micro-batches out of order (weight gradients accumulate in it, and buffers are used in turn); a micro-batch
+// on another replica than its turn says; a missing update; an all-reduce that a replica misses or that comes
+// before a gradient of it. Where a rank has two stages of which one uses the other's outputs, it is an error
+// as well when a forward or backward comes before what it uses.
 void validate(const Schedule&, const Profile& profile, const Plan&);
-
-// Memory slots follow from the schedule alone. They say how many micro-batches of each thing a rank holds at
-// once of one of its stages. Slots are used as rings: a rank's n-th micro-batch (n = m / r on a stage with r
-// replicas) has slot n mod k.
-struct Slots {
-  // A micro-batch is in flight from its load, its first received activation or its forward to the end of its
-  // backward (in evaluation, of its forward).
-  int microbatches = 0;
-  int held_gradients = 0;      // input gradient done, weight gradient not (0 unless I and W are apart)
-  int received_gradients = 0;  // gradients received, the backward that uses them not done
-  // With buffers for so many micro-batches of a tensor that this rank sends, reuse is safe: happens-before
-  // proves that reusing one never waits on a peer. It is all of the stage's where nothing is proved, and 0
-  // where nothing is sent.
-  int sent_activations = 0, sent_gradients = 0;
-  // Returns the buffers of what one channel receives. It is one more than are in use at once, so that
-  // receives are posted ahead.
-  int receive_ring(Flow flow) const {
-    return (flow == Flow::activation ? microbatches : received_gradients) + 1;
-  }
-  bool operator==(const Slots&) const = default;
-};
-// By rank, then by stage.
-using RankSlots = std::map<int, Slots>;
-std::vector<RankSlots> slots(const Schedule&);
-
-// Throws Error naming rank, action and slot when so many slots are too few for the schedule.
-void validate_slots(const Schedule&, const std::vector<RankSlots>&);
 
 // Returns the most micro-batches that each rank has in flight at once, from the beginning of a forward to the
 // end of the weight half or the whole backward (of the forward, where nothing is learned). On a rank with v
 // stages a micro-batch of one of them counts 1 / v: the unit is the activations of a whole rank.
 std::vector<double> peak_in_flight(const Schedule&);
-
-// What a stage outputs for other stages of its own rank is not sent. These two functions count, in one rank's
-// list, for how many micro-batches the rank holds it at once. An output lives from the stage's forward to the
-// last forward of its `users`, or to their last backward where `rereads` says that one needs it. Its gradient
-// lives from the first backward of a user to the stage's own.
-int shared_outputs(const std::vector<Action>&, int stage, const std::vector<int>& users, bool rereads);
-int shared_gradients(const std::vector<Action>&, int stage, const std::vector<int>& users);
 
 }  // namespace antichain

@@ -1,39 +1,14 @@
 #include "pipeline/simulate/message_order.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <map>
 #include <tuple>
 #include <utility>
 
-#include "framework/error.h"
 #include "pipeline/schedule/gradient_buckets.h"
 #include "pipeline/simulate/action_seconds.h"
 
 namespace antichain {
 namespace {
-
-// Returns whether the runner releases received tensors of this flow after the action
-// (pipeline/run/runner.cpp).
-bool frees(const Action& a, Flow flow, bool training) {
-  if (!training) return a.verb == Verb::forward;
-  return a.verb == Verb::backward ||
-         a.verb == (flow == Flow::activation ? Verb::backward_weight : Verb::backward_input);
-}
-
-// For a rank, a stage and a flow: the micro-batches in order, and the action that releases each one's
-// buffers.
-using Frees = std::map<std::pair<int, Flow>, std::map<int, int>>;
-
-Frees frees_of(const std::vector<Action>& actions, bool training) {
-  Frees found;
-  for (int i = 0; i < int(actions.size()); ++i)
-    for (const Flow flow : {Flow::activation, Flow::gradient})
-      if (frees(actions[size_t(i)], flow, training))
-        found[{actions[size_t(i)].stage, flow}][actions[size_t(i)].microbatch] = i;
-  return found;
-}
 
 // Depths finds the depths of ranks and exchanges in one pass over the schedule.
 class Depths {
@@ -62,32 +37,9 @@ class Depths {
 
 }  // namespace
 
-std::vector<std::vector<int>> freed_by(const Schedule& schedule) {
-  const bool training = learns(schedule);
-  const std::vector<RankSlots> all = slots(schedule);
-  std::vector<std::vector<int>> freed;
-  for (size_t r = 0; r < schedule.ranks.size(); ++r) {
-    const auto& actions = schedule.ranks[r];
-    const Frees frees = frees_of(actions, training);
-    freed.emplace_back(actions.size(), -1);
-    for (size_t i = 0; i < actions.size(); ++i) {
-      const Action& a = actions[i];
-      const auto in_turn = frees.find({a.stage, a.message.flow});
-      if (a.verb != Verb::recv || in_turn == frees.end()) continue;
-      const auto own = in_turn->second.find(a.microbatch);
-      const int turn = int(std::distance(in_turn->second.begin(), own));
-      const int before = turn - all[r].at(a.stage).receive_ring(a.message.flow);
-      if (before >= 0) freed[r][i] = std::next(in_turn->second.begin(), before)->second;
-      if (freed[r][i] > int(i))
-        throw Error(fmt::format("schedule, rank {}: {} waits for a buffer that {} frees later", r, print(a),
-                                print(actions[size_t(freed[r][i])])));
-    }
-  }
-  return freed;
-}
-
-std::vector<Exchange> message_order(const Schedule& schedule, const Plan& plan, const Profile& profile,
+std::vector<Exchange> message_order(const Program& program, const Plan& plan, const Profile& profile,
                                     const Cluster& cluster) {
+  const Schedule& schedule = *program.schedule;
   const Timeline timeline = simulate(schedule, plan, profile, cluster);
   std::vector<size_t> first_event;
   for (size_t r = 0, at = 0; r < schedule.ranks.size(); at += schedule.ranks[r++].size())
@@ -95,7 +47,6 @@ std::vector<Exchange> message_order(const Schedule& schedule, const Plan& plan, 
   const auto event = [&](int r, int i) -> const Event& {
     return timeline.events[first_event[size_t(r)] + size_t(i)];
   };
-  const auto freed = freed_by(schedule);
   const Partners partners = match_messages(schedule);
   Depths depths(schedule);
   std::vector<Exchange> order;
@@ -103,7 +54,7 @@ std::vector<Exchange> message_order(const Schedule& schedule, const Plan& plan, 
     const Action& a = schedule.ranks[size_t(r)][size_t(i)];
     if (a.verb == Verb::recv) {
       const ActionPlace send{a.peer, partners.of[size_t(r)][size_t(i)]};
-      const int freeing = freed[size_t(r)][size_t(i)];
+      const int freeing = program.ranks[size_t(r)].instructions[size_t(i)].freed_by;
       const double free_s = freeing >= 0 ? event(r, freeing).end_s : 0;
       order.push_back(
           {std::max(event(r, i).delivered_s, free_s), depths.receive(r, freeing, send), {send, {r, i}}});

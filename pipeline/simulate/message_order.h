@@ -3,8 +3,8 @@
 //
 // An exchange is done when all its ranks have reached it, and blocks the stream of each until then. It needs
 //
-//   of a message      the sender's S, and on the receiver the action that frees the buffer: the backward (in
-//                     evaluation: the forward) of the micro-batch that had the ring's slot before
+//   of a message      the sender's S, and on the receiver the action that frees the buffer (Instruction::freed_by
+//                     in pipeline/program/program.h)
 //   of an all-reduce  two exchanges, a half of the time each: the replicas first send each other the terms
 //                     (reduce-scatter), once the last backward of each has passed the bucket's nodes, and
 //                     then the sums (all-gather), once each has come to its A
@@ -30,6 +30,7 @@
 #include <functional>
 #include <vector>
 
+#include "pipeline/program/program.h"
 #include "pipeline/schedule/happens_before.h"
 #include "pipeline/simulate/simulate.h"
 
@@ -46,15 +47,11 @@ struct Exchange {
 
 // Throws Error when the schedule is not valid for the plan, or the plan names a device that the cluster
 // lacks.
-std::vector<Exchange> message_order(const Schedule&, const Plan&, const Profile&, const Cluster&);
+std::vector<Exchange> message_order(const Program&, const Plan&, const Profile&, const Cluster&);
 
 // Returns what each rank issues, as indices into its list, in the given order. An A is there twice, once for
 // each half.
 std::vector<std::vector<int>> issue_order(const std::vector<Exchange>&, int ranks);
-
-// Returns [rank][index]. For a recv this is the index, in the same list, of the action that frees the buffer
-// it is posted with. It is −1 for all other actions, and where the buffer is free from the beginning.
-std::vector<std::vector<int>> freed_by(const Schedule&);
 
 // Returns the lane, as Transport::lane does.
 using LaneOf = std::function<int(int from, int to, Flow)>;
@@ -63,7 +60,7 @@ inline int one_lane(int, int, Flow) { return 0; }
 // Simulates with lanes: an exchange begins when all its ranks have reached it and have done those before it
 // in its lane. Its ranks do no other exchange of that lane until it is over. Throws Error when the order
 // makes a rank wait forever.
-Timeline simulate_in_order(const Schedule&, const Plan&, const Profile&, const Cluster&,
+Timeline simulate_in_order(const Program&, const Plan&, const Profile&, const Cluster&,
                            const std::vector<Exchange>&, const LaneOf& = one_lane, Steps = Steps::apart);
 
 }  // namespace antichain

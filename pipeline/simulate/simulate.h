@@ -52,11 +52,6 @@ Pace even_pace(const Profile&, const Plan&, const Policy&, int microbatches, con
 // Returns the step time of all micro-batches on one device, without messages and bubble.
 double one_device_step_s(const Profile&, int microbatches);
 
-// Returns the peak bytes per rank, from the schedule's slots (the formula is in
-// pipeline/simulate/simulate_memory.cpp). They include weights, gradients, what the optimiser keeps, the
-// stash and outputs kept for backward, and received and sent tensors, but no scratch memory of kernels.
-std::vector<int64_t> peak_memory_bytes(const Schedule&, const Plan&, const Profile&);
-
 // Draws rank x time, one character a cell. A forward is its micro-batch's last digit, a backward a letter (a
 // for 0); there are a time axis in ms and a legend. Lines have at most `width` characters, or 40 if that is
 // more. Where steps overlap, it is one period of the steady state.

@@ -17,16 +17,16 @@ namespace {
 
 class InOrder {
  public:
-  InOrder(const Schedule& schedule, const Plan& plan, const Profile& profile, const Cluster& cluster,
+  InOrder(const Program& program, const Plan& plan, const Profile& profile, const Cluster& cluster,
           const LaneOf& lane_of)
-      : schedule_(schedule),
+      : program_(program),
+        schedule_(*program.schedule),
         plan_(plan),
         profile_(profile),
         cluster_(cluster),
         lane_of_(lane_of),
-        seconds_(plan, profile, cluster, schedule),
-        freed_(freed_by(schedule)),
-        ranks_(schedule.ranks.size()) {}
+        seconds_(plan, profile, cluster, schedule_),
+        ranks_(program.ranks.size()) {}
 
   // As in simulate(), the timeline is that of the first step unless overlapping gains something.
   Timeline run(const std::vector<Exchange>& order, Steps steps) {
@@ -94,8 +94,8 @@ class InOrder {
       const Event& backward = rank.events[size_t(last)];
       return backward.start_s + seconds_.passed_s(at.rank, backward.action, action(at));
     }
-    const int needed =
-        action(at).verb == Verb::recv ? freed_[size_t(at.rank)][size_t(at.index)] + 1 : at.index;
+    const Instruction& own = program_.ranks[size_t(at.rank)].instructions[size_t(at.index)];
+    const int needed = own.verb == Verb::recv ? own.freed_by + 1 : at.index;
     go_to(at.rank, needed);
     return needed > 0 ? rank.events[size_t(needed) - 1].end_s : 0;
   }
@@ -161,22 +161,22 @@ class InOrder {
       ranks_[r].exchange_end_s[votes[r]] = met_s + vote_s(plan_, cluster_, 0, int(r));
   }
 
+  const Program& program_;
   const Schedule& schedule_;
   const Plan& plan_;
   const Profile& profile_;
   const Cluster& cluster_;
   const LaneOf& lane_of_;
   const ActionSeconds seconds_;
-  const std::vector<std::vector<int>> freed_;
   std::vector<RankClock> ranks_;
 };
 
 }  // namespace
 
-Timeline simulate_in_order(const Schedule& schedule, const Plan& plan, const Profile& profile,
+Timeline simulate_in_order(const Program& program, const Plan& plan, const Profile& profile,
                            const Cluster& cluster, const std::vector<Exchange>& order, const LaneOf& lane_of,
                            Steps steps) {
-  return InOrder(schedule, plan, profile, cluster, lane_of).run(order, steps);
+  return InOrder(program, plan, profile, cluster, lane_of).run(order, steps);
 }
 
 }  // namespace antichain

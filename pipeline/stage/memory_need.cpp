@@ -46,6 +46,12 @@ int64_t largest_param_bytes(const Graph& graph, const std::vector<NodeId>& nodes
   return most;
 }
 
+int64_t step_bytes(const Graph& graph, const Profile& profile, const Plan& plan, const Schedule& schedule,
+                   int rank, Mode mode) {
+  const Program program = compile(schedule, profile, plan, step_network(graph), mode);
+  return RankMemory::bytes_needed(program.ranks[size_t(rank)]);
+}
+
 bool reads_images(const Graph& graph, const std::vector<NodeId>& nodes) {
   const NodeId images = graph.find(Loader::images_input);
   return std::ranges::any_of(nodes, [&](NodeId id) {
@@ -57,7 +63,7 @@ bool reads_images(const Graph& graph, const std::vector<NodeId>& nodes) {
 
 MemoryNeed step_need(const Graph& graph, const Optimiser& optimiser, const Profile& profile, const Plan& plan,
                      const Schedule& schedule, int rank, Mode mode) {
-  MemoryNeed need{.activations = RankMemory::bytes_needed(graph, profile, plan, schedule, rank, mode)};
+  MemoryNeed need{.activations = step_bytes(graph, profile, plan, schedule, rank, mode)};
   need.code = engine_library_bytes;
   for (const NodeId id : nodes_of_rank(plan, rank)) {
     need.weights += weight_bytes(graph[id], optimiser);
@@ -74,7 +80,7 @@ MemoryNeed memory_need(const Graph& graph, const Optimiser& optimiser, const Pro
   const std::vector<NodeId> nodes = nodes_of_rank(plan, rank);
   const Schedule evaluation = make_schedule(profile, plan, Policy::forward_only, training.microbatches);
   MemoryNeed need = step_need(graph, optimiser, profile, plan, training, rank);
-  need.evaluation = RankMemory::bytes_needed(graph, profile, plan, evaluation, rank, Mode::evaluate);
+  need.evaluation = step_bytes(graph, profile, plan, evaluation, rank, Mode::evaluate);
   if (averaged(optimiser)) need.evaluation += largest_param_bytes(graph, nodes);  // swap_averages() copies it
   need.copy = copy_bytes(graph, nodes);
   // gather_weights() encodes each value for rank 0, which then encodes all of them.

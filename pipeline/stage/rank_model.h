@@ -12,8 +12,8 @@
 
 #include "framework/backend.h"
 #include "framework/graph.h"
+#include "pipeline/program/parts.h"
 #include "pipeline/schedule/gradient_buckets.h"
-#include "pipeline/stage/parts.h"
 
 namespace antichain {
 

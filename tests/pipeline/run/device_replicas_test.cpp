@@ -197,7 +197,9 @@ void expect_added_up(int replicas, int microbatches, const MakeTransport& over) 
     gpu.enter(context);
     const std::unique_ptr<Transport> transport = over(job, context);
     RankModel model(graph, plan.stages[0].nodes, context, 0);
-    const RankMemory of_rank(model, profile, plan, schedule, job.rank(), Mode::train);
+    const Program program =
+        compile(schedule, profile, plan, step_network(graph), Mode::train, Feed::one_ahead);
+    const RankMemory of_rank(program.ranks[size_t(job.rank())], context.backend());
     const StageMemory& memory = of_rank.of(0);
     const Seat seat = seat_of(plan, job.rank(), microbatches);
     const std::vector<GradientBucket> buckets =
@@ -211,7 +213,7 @@ void expect_added_up(int replicas, int microbatches, const MakeTransport& over) 
     fake_cuda::launch(cuda::stream_of(context), [&] {
       for (size_t i = 0; i < all.size(); ++i) all[i] = number(job.rank(), int64_t(i));
       for (int m = seat.replica; m < microbatches; m += replicas) {
-        const Tensor& block = memory.all_statistics[size_t(m)];
+        const Tensor& block = memory.at(memory.tensors().all_statistics, m);
         std::fill_n(block.raw(), block.bytes(), std::byte(m + 1));
       }
     });
@@ -233,7 +235,7 @@ void expect_added_up(int replicas, int microbatches, const MakeTransport& over) 
     }
     EXPECT_EQ(wrong, 0) << "rank " << job.rank() << " of " << replicas;
     for (int m = 0; m < microbatches; ++m) {
-      const Tensor& block = memory.all_statistics[size_t(m)];
+      const Tensor& block = memory.at(memory.tensors().all_statistics, m);
       EXPECT_EQ(std::count(block.raw(), block.raw() + block.bytes(), std::byte(m + 1)), block.bytes()) << m;
     }
   });

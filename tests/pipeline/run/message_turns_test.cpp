@@ -22,24 +22,22 @@ constexpr Host hosts[] = {Host::blocks, Host::runs_ahead};
 
 using Turns = std::vector<std::vector<Turn>>;  // of each rank
 
-Turns turns_of_all(const Schedule& schedule, const Plan& plan, const Profile& profile, const Link& link,
+Turns turns_of_all(const Program& program, const Plan& plan, const Profile& profile, const Link& link,
                    bool statistics) {
-  const int ranks = int(schedule.ranks.size());
-  const Channels channels(schedule);
-  const auto order = issue_order(message_order(schedule, plan, profile, one_link(link)), ranks);
+  const int ranks = int(program.ranks.size());
+  const auto order = issue_order(message_order(program, plan, profile, one_link(link)), ranks);
   Turns turns;
   for (int r = 0; r < ranks; ++r)
-    turns.push_back(
-        turns_of(order[size_t(r)], schedule.ranks[size_t(r)], channels, r, [&](int bucket, bool scatters) {
-          return sum_turns(stage_of_rank(plan, r).ranks, r, channels.count(), schedule.microbatches,
-                           statistics, bucket, scatters);
-        }));
+    turns.push_back(turns_of(order[size_t(r)], program.ranks[size_t(r)], [&](int bucket, bool scatters) {
+      return sum_turns(stage_of_rank(plan, r).ranks, r, program.channels, program.schedule->microbatches,
+                       statistics, bucket, scatters);
+    }));
   return turns;
 }
 
-void expect_safe(const Schedule& schedule, const Turns& turns) {
+void expect_safe(const Program& program, const Turns& turns) {
   for (const Host host : hosts)
-    ASSERT_EQ(TurnRendezvous(schedule, turns, host).carry_out(), "") << print(schedule);
+    ASSERT_EQ(TurnRendezvous(program, turns, host).carry_out(), "") << print(*program.schedule);
 }
 
 TEST(MessageTurns, AreSafeForAllSmallNumbersOfReplicas) {
@@ -54,8 +52,9 @@ TEST(MessageTurns, AreSafeForAllSmallNumbersOfReplicas) {
               const Profile profile = chain(3, cost);
               const Plan plan = replicated(one_node_each(profile), {a, b, c});
               const Schedule schedule = make_schedule(profile, plan, policy, M);
-              expect_safe(schedule, turns_of_all(schedule, plan, profile, links[size_t(M) % std::size(links)],
-                                                 a % 2 == 0));
+              const Program program = compile(schedule, profile, plan);
+              expect_safe(program, turns_of_all(program, plan, profile, links[size_t(M) % std::size(links)],
+                                                a % 2 == 0));
             }
 }
 
@@ -65,7 +64,8 @@ struct RandomTurns {
         profile(weighted(random_network(random, 1 + seed % 4 + 2 + int(random() % 8)), seed)),
         plan(randomly_replicated(random, random_plan(random, profile, 1 + seed % 4), 4)),
         schedule(make_schedule(profile, plan, policies()[seed % 3 == 2], 4 + int(random() % 9))),
-        turns(turns_of_all(schedule, plan, profile, links[size_t(seed) % std::size(links)], seed % 2)) {}
+        program(compile(schedule, profile, plan)),
+        turns(turns_of_all(program, plan, profile, links[size_t(seed) % std::size(links)], seed % 2)) {}
 
   static Profile weighted(Profile profile, int seed) {
     std::mt19937 random{unsigned(seed)};
@@ -89,13 +89,14 @@ struct RandomTurns {
     return {-1, 0};
   }
   bool stuck(const Turns& wrong, Host host) const {
-    return !TurnRendezvous(schedule, wrong, host).carry_out().empty();
+    return !TurnRendezvous(program, wrong, host).carry_out().empty();
   }
 
   std::mt19937 random;
   const Profile profile;
   const Plan plan;
   const Schedule schedule;
+  const Program program;
   const Turns turns;
 };
 
@@ -104,7 +105,7 @@ TEST(MessageTurns, AreSafeForRandomNetworksWithSkips) {
   for (int seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     const RandomTurns c(seed);
-    expect_safe(c.schedule, c.turns);
+    expect_safe(c.program, c.turns);
     skips += c.skips();
     sums += int(match_messages(c.schedule).meetings.size());
   }
@@ -158,12 +159,13 @@ TEST(MessageTurns, StatisticsInAnotherOrderAreFound) {
   const Profile profile = chain(1);
   const Plan plan = replicated(one_node_each(profile), {2});
   const Schedule schedule = make_schedule(profile, plan, Policy::gpipe, 4);
-  Turns turns = turns_of_all(schedule, plan, profile, {}, true);
+  const Program program = compile(schedule, profile, plan);
+  Turns turns = turns_of_all(program, plan, profile, {}, true);
   // Gradients, and statistics of two micro-batches, to and from rank 1; then the sums.
   ASSERT_EQ(turns[0].size(), 8u);
-  EXPECT_EQ(TurnRendezvous(schedule, turns, Host::blocks).carry_out(), "");
+  EXPECT_EQ(TurnRendezvous(program, turns, Host::blocks).carry_out(), "");
   std::swap(turns[0][1], turns[0][2]);
-  EXPECT_EQ(TurnRendezvous(schedule, turns, Host::blocks).carry_out(),
+  EXPECT_EQ(TurnRendezvous(program, turns, Host::blocks).carry_out(),
             "rank 0 sends 2.2 to rank 1, which receives 2.0: another message");
 }
 
@@ -171,9 +173,10 @@ TEST(MessageTurns, TheReportNamesWhoWaitsWhere) {
   const Profile profile = chain(1);
   const Plan plan = replicated(one_node_each(profile), {2});
   const Schedule schedule = make_schedule(profile, plan, Policy::gpipe, 2);
-  Turns turns = turns_of_all(schedule, plan, profile, {}, false);
+  const Program program = compile(schedule, profile, plan);
+  Turns turns = turns_of_all(program, plan, profile, {}, false);
   turns[1].pop_back();
-  EXPECT_EQ(TurnRendezvous(schedule, turns, Host::runs_ahead).carry_out(),
+  EXPECT_EQ(TurnRendezvous(program, turns, Host::runs_ahead).carry_out(),
             "rank 0 stands in 0A, sends 1.0 to rank 1\n");
 }
 

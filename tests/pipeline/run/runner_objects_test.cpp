@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "framework/error.h"
+#include "pipeline/run/action_text.h"
 #include "pipeline/run/gradient_folds.h"
 #include "pipeline/run/host_feed.h"
 #include "pipeline/run/host_numbers.h"
@@ -16,6 +17,7 @@
 #include "pipeline/run/node_calls.h"
 #include "pipeline/run/spoil.h"
 #include "pipeline/run/step_messages.h"
+#include "pipeline/schedule/channels.h"
 #include "tests/pipeline/run/two_stages.h"
 
 namespace antichain {
@@ -28,31 +30,36 @@ constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 
 Message activation(const TwoStages& two) { return {Flow::activation, two.graph.find("relu"), -1}; }
 
-TEST(StepMessages, AreReceivedAsFarAheadAsThereAreBuffers) {
-  TwoStages two;
-  StepMessages messages(two.graph, two.schedule, two.of_rank, two.transport);
-  EXPECT_EQ(messages.channels(), 2) << "an activation, and the sum of its consumers' gradients";
-  const int ring = two.memory.output.at(two.graph.find("relu")).size();
-  ASSERT_EQ(ring, 2);
-  messages.begin_step();
-  EXPECT_EQ(two.transport.noted, (std::vector<std::string>{"recv 0", "recv 1"}));
-  messages.wait({.verb = Verb::recv, .stage = 1, .microbatch = 0, .message = activation(two), .peer = 0});
-  messages.release(1, Flow::gradient);  // the rank receives none
-  EXPECT_EQ(two.transport.noted.back(), "wait 0");
-  messages.release(1, Flow::activation);
-  EXPECT_EQ(two.transport.noted.back(), "recv 2");
+StepMessages messages_of(TwoStages& two) {
+  return {two.program.ranks[1],
+          two.transport,
+          [&](BufferId buffer, int m) -> const Tensor& { return two.of_rank.at(buffer, m); },
+          [&](const Message& message) { return describe(message, two.graph); },
+          {}};
 }
 
-TEST(StepMessages, AreAwaitedInOrderOnly) {
+TEST(StepMessages, AreReceivedAsFarAheadAsThereAreBuffers) {
   TwoStages two;
-  StepMessages messages(two.graph, two.schedule, two.of_rank, two.transport);
+  StepMessages messages = messages_of(two);
+  EXPECT_EQ(two.program.channels, 2) << "an activation, and the sum of its consumers' gradients";
+  const std::vector<Instruction>& own = two.program.ranks[1].instructions;
+  const auto index = [&](Verb verb) {
+    return size_t(std::ranges::find(own, verb, &Instruction::verb) - own.begin());
+  };
+  ASSERT_EQ(two.program.ranks[1].buffers[size_t(own[index(Verb::recv)].writes.front())].copies, 2);
   messages.begin_step();
-  EXPECT_THROW(messages.wait({Verb::recv, 1, 1, activation(two), 0}), Error);
+  EXPECT_EQ(two.transport.noted, (std::vector<std::string>{"recv 0", "recv 1"}));
+  messages.wait(index(Verb::recv));
+  EXPECT_EQ(two.transport.noted.back(), "wait 0");
+  messages.done(index(Verb::recv));
+  EXPECT_EQ(two.transport.noted.back(), "wait 0");
+  messages.done(index(Verb::forward));  // no backward reads it again
+  EXPECT_EQ(two.transport.noted.back(), "recv 2");
 }
 
 TEST(StepMessages, HaveNamesThatSayTheNode) {
   TwoStages two;
-  StepMessages messages(two.graph, two.schedule, two.of_rank, two.transport);
+  StepMessages messages = messages_of(two);
   messages.begin_step();
   const int channel = Channels(two.schedule)(0, 1, activation(two));
   EXPECT_EQ(two.transport.name({channel, 3}), "activation of node relu, micro-batch 3");
@@ -60,7 +67,7 @@ TEST(StepMessages, HaveNamesThatSayTheNode) {
 
 TEST(GradientFolds, AddWhatWasWrittenBesideTheSum) {
   TwoStages two;
-  GradientFolds folds(two.context, two.memory, two.memory.whole, *two.device);
+  GradientFolds folds(two.context, two.memory, two.memory.tensors().whole, *two.device);
   const NodeId linear = two.graph.find("linear");
   const std::vector<Tensor> dx = folds.begin(linear, 0);
   ASSERT_EQ(dx.size(), 1u);
@@ -91,8 +98,8 @@ TEST(HostFeed, FillsEachInputOfTheStage) {
 class HostNumbersOfAStage : public ::testing::Test {
  protected:
   void SetUp() override {
-    fill(two.memory.output.at(two.graph.find("relu"))[0], 1);
-    std::fill_n(two.memory.output.at(two.graph.find("labels"))[0].data<int32_t>(), 2, 0);
+    fill(two.memory.output(two.graph.find("relu"), 0), 1);
+    std::fill_n(two.memory.output(two.graph.find("labels"), 0).data<int32_t>(), 2, 0);
     calls.begin_step(input, timer, spoil);
     numbers.set_judge([&](const NumberReport& report) { return !(heard = report).bad; }, true);
     numbers.begin_step();
@@ -122,7 +129,7 @@ TEST_F(HostNumbersOfAStage, BlameTheParameterThatSpoiltALoss) {
   two.model.prepare();
   calls.forward(0, nobody);
   const NodeId loss = two.graph.find("loss");
-  numbers.add_loss(loss, 0, two.memory.output.at(loss)[0]);
+  numbers.add_loss(loss, 0, two.memory.output(loss, 0));
   numbers.check_forward(1, 0);
   EXPECT_FALSE(numbers.allows_update([] {}));
   ASSERT_TRUE(heard.first);

@@ -66,7 +66,8 @@ struct TwoStages {
   NotingTransport transport;
   Context context{backend("cpu")};
   RankModel model{graph, plan.stages[1].nodes, context, 0};
-  RankMemory of_rank{model, profile, plan, schedule, 1, Mode::train};
+  Program program = compile(schedule, profile, plan, step_network(graph), Mode::train);
+  RankMemory of_rank{program.ranks[1], backend("cpu")};
   const StageMemory& memory = of_rank.of(1);
   Seat seat = seat_of(plan, 1, 4);
   std::unique_ptr<StepDevice> device = make_step_device(context, transport);

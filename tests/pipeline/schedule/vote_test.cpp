@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "pipeline/program/program.h"
 #include "pipeline/schedule/lane.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/simulate/message_order.h"
@@ -102,12 +103,13 @@ TEST(Vote, LeavesNothingToOverlap) {
 TEST(Vote, IsThereInTheOrderOfMessagesToo) {
   Voting v;
   const Cluster cluster = one_link({.bytes_per_s = 100, .latency_s = 0.25});
-  const auto order = message_order(v.schedule, v.plan, v.profile, cluster);
-  EXPECT_EQ(order.size(), message_order(make_schedule(v.profile, v.plan, Policy::one_f_one_b, 4), v.plan,
-                                        v.profile, cluster)
-                              .size());
+  const Program program = compile(v.schedule, v.profile, v.plan);
+  const auto order = message_order(program, v.plan, v.profile, cluster);
+  const Schedule without = make_schedule(v.profile, v.plan, Policy::one_f_one_b, 4);
+  EXPECT_EQ(order.size(),
+            message_order(compile(without, v.profile, v.plan), v.plan, v.profile, cluster).size());
   const auto own_link = [](int, int, Flow) { return no_lane; };
-  const Timeline in_order = simulate_in_order(v.schedule, v.plan, v.profile, cluster, order, own_link);
+  const Timeline in_order = simulate_in_order(program, v.plan, v.profile, cluster, order, own_link);
   const Timeline free = simulate(v.schedule, v.plan, v.profile, cluster);
   EXPECT_NEAR(in_order.step_s, free.step_s, rounding * free.step_s);
 }

@@ -1,7 +1,7 @@
 // This stand-in for NCCL carries out what ranks issue, with nothing but NCCL's rules. Each rank has a stream
 // for each lane. What heads it stays there until the other ranks of that exchange have it at the head of
-// theirs. Messages have no names, so a send meets whatever receive of that pair is there. The stand-in finds
-// out for itself what a rank needs and shares nothing with the pass that makes orders. It says who stands
+// theirs. Messages have no names, so a send meets whatever receive of that pair is there. The stand-in shares
+// nothing with the pass that makes orders; from the program it takes when a receive can be posted. It says who stands
 // where when nothing moves any more.
 #pragma once
 
@@ -28,23 +28,6 @@ enum class Host {
   runs_ahead,  // stops only where it needs what has not arrived
   blocks,      // stops wherever it has issued something that is not done: no buffering at all
 };
-
-// Returns whether a rank that has come to action `next` has posted the receive, as the runner does: so many
-// buffers ahead of the micro-batches of this stage that are used up.
-inline bool has_buffer(const Schedule& schedule, const Slots& slots, int rank, const Action& recv, int next) {
-  const Flow flow = recv.message.flow;
-  const auto& actions = schedule.ranks[size_t(rank)];
-  const bool training = actions.back().verb == Verb::update;
-  int before = 0, used_up = 0;
-  for (int i = 0; i < int(actions.size()); ++i) {
-    const Action& a = actions[size_t(i)];
-    if (a.stage != recv.stage) continue;
-    before += a.verb == Verb::forward && a.microbatch < recv.microbatch;
-    const bool half = a.verb == (flow == Flow::activation ? Verb::backward_weight : Verb::backward_input);
-    used_up += i < next && (training ? a.verb == Verb::backward || half : a.verb == Verb::forward);
-  }
-  return before < used_up + slots.receive_ring(flow);
-}
 
 // IssuingRanks go on, one after the other, until none moves any more or something is wrong.
 class IssuingRanks {
@@ -77,16 +60,16 @@ class IssuingRanks {
 
 class LaneRendezvous : public IssuingRanks {
  public:
-  LaneRendezvous(const Schedule& schedule, const std::vector<std::vector<int>>& issue, Host host,
+  LaneRendezvous(const Program& program, const std::vector<std::vector<int>>& issue, Host host,
                  const LaneOf& lane_of = one_lane)
-      : schedule_(schedule),
+      : program_(program),
+        schedule_(*program.schedule),
         host_(host),
         lane_of_(lane_of),
-        partners_(match_messages(schedule)),
-        slots_(slots(schedule)),
-        ranks_(schedule.ranks.size()) {
+        partners_(match_messages(schedule_)),
+        ranks_(program.ranks.size()) {
     for (size_t r = 0; r < ranks_.size(); ++r) {
-      ranks_[r].done.resize(schedule.ranks[r].size());
+      ranks_[r].done.resize(schedule_.ranks[r].size());
       for (const int i : issue[r]) {
         const bool first =
             at(int(r), i).verb == Verb::reduce && std::ranges::count(ranks_[r].issue, mark(i)) == 0;
@@ -126,8 +109,7 @@ class LaneRendezvous : public IssuingRanks {
     const int next = int(ranks_[size_t(r)].next);
     if (i >= marked) return next > last_gradient(schedule_.ranks[size_t(r)], at(r, i).stage);
     if (at(r, i).verb == Verb::send) return next > i;
-    if (at(r, i).verb == Verb::recv)
-      return has_buffer(schedule_, slots_[size_t(r)].at(at(r, i).stage), r, at(r, i), next);
+    if (at(r, i).verb == Verb::recv) return next > program_.ranks[size_t(r)].instructions[size_t(i)].freed_by;
     return next >= i;
   }
 
@@ -223,12 +205,11 @@ class LaneRendezvous : public IssuingRanks {
                        heads.empty() ? "nothing" : heads);
   }
 
+  const Program& program_;
   const Schedule& schedule_;
   const Host host_;
   const LaneOf lane_of_;
   const Partners partners_;
-  const std::vector<RankSlots> slots_;
-
   std::vector<RankProgress> ranks_;
   int exchanges_ = 0;
 };

@@ -74,24 +74,25 @@ void expect_complete(const std::vector<Exchange>& order, const Schedule& schedul
 
 int by_flow(int, int, Flow flow) { return lane_of_flow(flow); }
 
-std::string carry_out(const Schedule& schedule, const std::vector<std::vector<int>>& issue, Host host) {
-  return LaneRendezvous(schedule, issue, host).carry_out();
+std::string carry_out(const Program& program, const std::vector<std::vector<int>>& issue, Host host) {
+  return LaneRendezvous(program, issue, host).carry_out();
 }
 
 void expect_safe(const Schedule& schedule, const Profile& profile, const Plan& plan, const Link& link) {
-  const auto order = message_order(schedule, plan, profile, one_link(link));
+  const Program program = compile(schedule, profile, plan);
+  const auto order = message_order(program, plan, profile, one_link(link));
   expect_complete(order, schedule);
   const auto issue = issue_order(order, int(schedule.ranks.size()));
   const double free_s = simulate(schedule, plan, profile, one_link(link)).step_s;
   for (const LaneOf& lane_of : {LaneOf(one_lane), LaneOf(by_flow)}) {
     for (const Host host : {Host::blocks, Host::runs_ahead}) {
-      LaneRendezvous stand_in(schedule, issue, host, lane_of);
+      LaneRendezvous stand_in(program, issue, host, lane_of);
       ASSERT_EQ(stand_in.carry_out(), "") << print(schedule);
       EXPECT_EQ(stand_in.exchanges(), exchanges_of(schedule));
     }
     // The simulator with lanes can carry it out as well, and is not faster than with a link for every pair.
     // But where a rank has several stages, activations and gradients go the same way, and have a lane each.
-    const Timeline streams = simulate_in_order(schedule, plan, profile, one_link(link), order, lane_of);
+    const Timeline streams = simulate_in_order(program, plan, profile, one_link(link), order, lane_of);
     if (!has_several_stages_a_rank(plan)) {
       EXPECT_GE(streams.step_s, free_s * (1 - 1e-12));
     }
@@ -181,16 +182,18 @@ TEST(MessageOrder, IsSafeForNetworksWithBranches) {
 // On two ranks every exchange needs both, so any two of one rank the other way round are an error.
 TEST(MessageOrder, AnyTwoExchangesSwappedAreFound) {
   const Profile profile = chain(2);
-  const Schedule schedule = make_schedule(profile, one_node_each(profile), Policy::one_f_one_b, 5);
-  const auto issue = issue_order(message_order(schedule, one_node_each(profile), profile, one_link({})),
-                                 int(schedule.ranks.size()));
+  const Plan plan = one_node_each(profile);
+  const Schedule schedule = make_schedule(profile, plan, Policy::one_f_one_b, 5);
+  const Program program = compile(schedule, profile, plan);
+  const auto issue =
+      issue_order(message_order(program, plan, profile, one_link({})), int(schedule.ranks.size()));
   ASSERT_EQ(issue[0].size(), 10u);
   for (size_t rank = 0; rank < 2; ++rank)
     for (size_t i = 0; i + 1 < issue[rank].size(); ++i) {
       auto wrong = issue;
       std::swap(wrong[rank][i], wrong[rank][i + 1]);
       for (const Host host : {Host::blocks, Host::runs_ahead})
-        EXPECT_NE(carry_out(schedule, wrong, host), "") << "rank " << rank << ", " << i;
+        EXPECT_NE(carry_out(program, wrong, host), "") << "rank " << rank << ", " << i;
     }
 }
 
@@ -200,8 +203,10 @@ TEST(MessageOrder, TheReportNamesWhoWaitsWhere) {
       "rank 0: 0L0 0F0 0S0:a2>1 0R0:g2.3<1 0B0 0U\n"
       "rank 1: 1L0 1R0:a2<0 1F0 1B0 1S0:g2.3>0 1U\n",
       "text");
-  EXPECT_EQ(carry_out(schedule, {{2, 3}, {1, 4}}, Host::blocks), "");
-  EXPECT_EQ(carry_out(schedule, {{3, 2}, {1, 4}}, Host::blocks),
+  const Profile profile = chain(2);
+  const Program program = compile(schedule, profile, one_node_each(profile));
+  EXPECT_EQ(carry_out(program, {{2, 3}, {1, 4}}, Host::blocks), "");
+  EXPECT_EQ(carry_out(program, {{3, 2}, {1, 4}}, Host::blocks),
             "rank 0 stands in 0L0, its stream in 0R0:g2.3<1\nrank 1 stands in 1L0, its stream in 1R0:a2<0\n");
 }
 
@@ -219,17 +224,18 @@ TEST(MessageOrder, OtherOrdersDeadlock) {
     if (in_no_time)
       for (ProfileNode& node : profile.nodes) node.cost = {};
     const Schedule schedule = make_schedule(profile, plan, Policy::one_f_one_b, 8);
+    const Program program = compile(schedule, profile, plan);
     const Cluster cluster = one_link(links[in_no_time ? 0 : 1]);
     std::vector<std::vector<int>> posted(schedule.ranks.size());
     for (size_t r = 0; r < schedule.ranks.size(); ++r)
       for (size_t i = 0; i < schedule.ranks[r].size(); ++i)
         if (is_exchange(schedule.ranks[r][i])) posted[r].push_back(int(i));
     const auto stuck_when_sorted = [&](const auto& time_of) {
-      std::vector<Exchange> order = message_order(schedule, plan, profile, cluster);
+      std::vector<Exchange> order = message_order(program, plan, profile, cluster);
       std::ranges::sort(order, {}, [&](const Exchange& e) {
         return std::tuple(time_of(e), e.places[0].rank, e.places[0].index);
       });
-      return !carry_out(schedule, issue_order(order, int(posted.size())), Host::blocks).empty();
+      return !carry_out(program, issue_order(order, int(posted.size())), Host::blocks).empty();
     };
     const Timeline timeline = simulate(schedule, plan, profile, cluster);
     std::map<std::pair<int, Action>, double> delivered_s;
@@ -239,7 +245,7 @@ TEST(MessageOrder, OtherOrdersDeadlock) {
           {e.places[1].rank, schedule.ranks[size_t(e.places[1].rank)][size_t(e.places[1].index)]});
     };
     ++trials;
-    as_posted += !carry_out(schedule, posted, Host::blocks).empty();
+    as_posted += !carry_out(program, posted, Host::blocks).empty();
     if (in_no_time)
       without_depth += stuck_when_sorted([](const Exchange& e) { return e.done_s; });
     else
@@ -260,21 +266,23 @@ TEST(MessageOrder, SimulatesOneStreamPerRank) {
   const Plan plan = one_node_each(profile);
   const Schedule schedule = make_schedule(profile, plan, Policy::gpipe, 2);
   const Cluster cluster = one_link({.bytes_per_s = 1});
-  const auto order = message_order(schedule, plan, profile, cluster);
+  const Program program = compile(schedule, profile, plan);
+  const auto order = message_order(program, plan, profile, cluster);
   // a0 1-2, a1 2-3, forwards of stage 1 2-3 and 3-4, backwards 4-5 and 5-6; g0 5-6, g1 6-7; stage 0's
   // backwards 6-7 and 7-8.
-  EXPECT_DOUBLE_EQ(simulate_in_order(schedule, plan, profile, cluster, order).step_s, 8);
+  EXPECT_DOUBLE_EQ(simulate_in_order(program, plan, profile, cluster, order).step_s, 8);
   // With three ranks, rank 1's stream carries messages of both neighbours: a1 to it can't begin while it
   // sends a0 on.
   Profile three = chain(3, {.forward_s = 1, .output_bytes = 2});
   const Plan on_three = one_node_each(three);
   const Schedule forward = make_schedule(three, on_three, Policy::forward_only, 2);
-  const auto forward_order = message_order(forward, on_three, three, cluster);
+  const Program forward_program = compile(forward, three, on_three);
+  const auto forward_order = message_order(forward_program, on_three, three, cluster);
   // Pairs apart: a0 to rank 1 1-3, its forward 3-4, on 4-6, a1 to rank 1 3-5, forward 5-6, on 6-8, last
   // forward 8-9.
   EXPECT_DOUBLE_EQ(simulate(forward, on_three, three, cluster).step_s, 9);
   // One stream: a0 1-3, a1 3-5, then a0 on 5-7, a1 on 7-9, last forward 9-10.
-  EXPECT_DOUBLE_EQ(simulate_in_order(forward, on_three, three, cluster, forward_order).step_s, 10);
+  EXPECT_DOUBLE_EQ(simulate_in_order(forward_program, on_three, three, cluster, forward_order).step_s, 10);
 }
 
 // With a lane for each direction gradients don't wait for activations, and with a link for each pair of ranks
@@ -284,9 +292,10 @@ TEST(MessageOrder, SimulatesLanes) {
   const Plan plan = one_node_each(profile);
   const Schedule schedule = make_schedule(profile, plan, Policy::one_f_one_b, 6);
   const Cluster cluster = one_link({.bytes_per_s = 2});
-  const auto order = message_order(schedule, plan, profile, cluster);
+  const Program program = compile(schedule, profile, plan);
+  const auto order = message_order(program, plan, profile, cluster);
   const auto step_s = [&](const LaneOf& lane_of) {
-    return simulate_in_order(schedule, plan, profile, cluster, order, lane_of).step_s;
+    return simulate_in_order(program, plan, profile, cluster, order, lane_of).step_s;
   };
   const double one = step_s(one_lane), two = step_s(by_flow);
   const double none = step_s([](int, int, Flow) { return no_lane; });
@@ -307,16 +316,17 @@ TEST(MessageOrder, OtherTimesThanForetoldCostLittleWithTwoLanes) {
     const Plan plan = random_plan(random, foretold, S);
     const Schedule schedule = make_schedule(foretold, plan, Policy::one_f_one_b, 12);
     const Cluster cluster = one_link({.bytes_per_s = 1e3, .latency_s = 0.1});
-    const auto order = message_order(schedule, plan, foretold, cluster);
+    const Program program = compile(schedule, foretold, plan);
+    const auto order = message_order(program, plan, foretold, cluster);
     Profile real = foretold;
     for (ProfileNode& node : real.nodes)
       for (double* s : {&node.cost.forward_s, &node.cost.backward_input_s, &node.cost.backward_weight_s})
         *s *= std::exp(exponent(random));
     const double free_s = simulate(schedule, plan, real, cluster).step_s;
-    one += simulate_in_order(schedule, plan, real, cluster, order).step_s / free_s;
-    two += simulate_in_order(schedule, plan, real, cluster, order, by_flow).step_s / free_s;
+    one += simulate_in_order(program, plan, real, cluster, order).step_s / free_s;
+    two += simulate_in_order(program, plan, real, cluster, order, by_flow).step_s / free_s;
     const auto by_pair = [&](int from, int to, Flow) { return 100 * from + to; };
-    pairs += simulate_in_order(schedule, plan, real, cluster, order, by_pair).step_s / free_s;
+    pairs += simulate_in_order(program, plan, real, cluster, order, by_pair).step_s / free_s;
   }
   EXPECT_LT(two, one);
   EXPECT_LE(pairs, two);
@@ -329,9 +339,10 @@ TEST(MessageOrder, AWrongOrderIsRefusedByTheSimulator) {
   const Profile profile = chain(2);
   const Plan plan = one_node_each(profile);
   const Schedule schedule = make_schedule(profile, plan, Policy::one_f_one_b, 3);
-  auto order = message_order(schedule, plan, profile, one_link({}));
+  const Program program = compile(schedule, profile, plan);
+  auto order = message_order(program, plan, profile, one_link({}));
   std::ranges::reverse(order);
-  expect_error([&] { simulate_in_order(schedule, plan, profile, one_link({}), order); },
+  expect_error([&] { simulate_in_order(program, plan, profile, one_link({}), order); },
                {"lets rank", "wait forever"});
 }
 

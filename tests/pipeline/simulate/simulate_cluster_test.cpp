@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "pipeline/program/program.h"
 #include "pipeline/schedule/gradient_buckets.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/simulate/simulate.h"
@@ -202,10 +203,10 @@ TEST(PeakMemory, OfReplicasIsThatOfTheirShare) {
   const Profile profile = chain(2, cost);
   const Plan plan = replicated(one_node_each(profile), {2, 1});
   const auto bytes = peak_memory_bytes(make_schedule(profile, plan, Policy::one_f_one_b, 3), plan, profile);
-  // Weights, stash, output (kept and sent), received gradients (one posted ahead, where there is one),
-  // passing.
-  const int64_t even = 3 * 7 + 2 * 3 + 2 * 100 + 2 * 100 + 100;
-  const int64_t odd = 3 * 7 + 1 * 3 + 1 * 100 + 1 * 100 + 100;
+  // Weights, stash, output (kept and sent), received gradients (one posted ahead, where there is one), and what
+  // the other replica sends of its gradients, in whole parts of 64 bytes.
+  const int64_t even = 3 * 7 + 2 * 3 + 2 * 100 + 2 * 100 + 64;
+  const int64_t odd = 3 * 7 + 1 * 3 + 1 * 100 + 1 * 100 + 64;
   EXPECT_EQ(bytes[0], even);
   EXPECT_EQ(bytes[1], odd);
 }
@@ -218,8 +219,8 @@ TEST(PeakMemory, HasRoomForTheGradientsThatAReplicaAddsUp) {
     return peak_memory_bytes(make_schedule(profile, plan, Policy::one_f_one_b, 3), plan, profile)[0];
   };
   EXPECT_EQ(peak(1), 3 * 900 + 100);
-  EXPECT_EQ(peak(2), 3 * 900 + 450);
-  EXPECT_EQ(peak(3), 3 * 900 + 600);
+  EXPECT_EQ(peak(2), 3 * 900 + 512) << "900 bytes are 15 parts of 64 bytes, so one replica adds up 8 of them";
+  EXPECT_EQ(peak(3), 3 * 900 + 2 * 320);
 }
 
 // Three nodes of 300 kB and 1, 2, 3 s of backward; M = 2 on 2 replicas, 0.3 MB/s: each bucket takes 1 s.
@@ -287,7 +288,7 @@ TEST(PeakMemory, HasRoomForBucketsAsTheyCome) {
   const Plan plan = replicated(plan_of(profile, {{2, 3}}), {2});
   const Schedule schedule = make_schedule(profile, plan, Policy::one_f_one_b, 2);
   ASSERT_EQ(buckets_in(schedule.ranks[0], 0), 2);
-  EXPECT_EQ(peak_memory_bytes(schedule, plan, profile)[0], 3 * 600'000 + 400'000 + 150'000);
+  EXPECT_EQ(peak_memory_bytes(schedule, plan, profile)[0], 3 * 600'000 + 400'000 + 150'016);
 }
 
 // 15 ms in 90 cells, six a millisecond; replica 1 waits for replica 0 before both add up their gradients for

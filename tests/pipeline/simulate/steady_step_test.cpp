@@ -141,10 +141,11 @@ TEST(SteadyStep, WithoutContentionTheOrderOfMessagesHasTheSamePeriod) {
   const Plan plan = one_node_each(profile);
   const Link link{.bytes_per_s = 100};
   const Schedule schedule = make_schedule(profile, plan, Policy::one_f_one_b, 6);
-  const auto order = message_order(schedule, plan, profile, one_link(link));
+  const Program program = compile(schedule, profile, plan);
+  const auto order = message_order(program, plan, profile, one_link(link));
   const auto own_link = [](int, int, Flow) { return no_lane; };
   const Timeline in_order =
-      simulate_in_order(schedule, plan, profile, one_link(link), order, own_link, Steps::overlapped);
+      simulate_in_order(program, plan, profile, one_link(link), order, own_link, Steps::overlapped);
   const Timeline free = simulate(schedule, plan, profile, one_link(link), Steps::overlapped);
   EXPECT_NEAR(in_order.period_s, free.period_s, rounding * free.period_s);
   EXPECT_NEAR(in_order.step_s, free.step_s, rounding * free.step_s);

@@ -22,14 +22,9 @@ namespace antichain::test {
 class TurnRendezvous : public IssuingRanks {
  public:
   // `turns` has those of each rank. Those of channels behind the schedule's belong to the rank's all-reduce.
-  TurnRendezvous(const Schedule& schedule, std::vector<std::vector<Turn>> turns, Host host)
-      : schedule_(schedule),
-        turns_(std::move(turns)),
-        host_(host),
-        slots_(slots(schedule)),
-        ranks_(schedule.ranks.size()) {
-    const Channels channels(schedule);
-    for (size_t r = 0; r < ranks_.size(); ++r) list(int(r), channels);
+  TurnRendezvous(const Program& program, std::vector<std::vector<Turn>> turns, Host host)
+      : program_(program), turns_(std::move(turns)), host_(host), ranks_(program.ranks.size()) {
+    for (size_t r = 0; r < ranks_.size(); ++r) list(int(r));
   }
 
  private:
@@ -41,24 +36,23 @@ class TurnRendezvous : public IssuingRanks {
     std::deque<std::pair<int, bool>> stream;  // turns, and whether each took place
   };
 
-  const std::vector<Action>& actions(int r) const { return schedule_.ranks[size_t(r)]; }
+  const std::vector<Action>& actions(int r) const { return program_.schedule->ranks[size_t(r)]; }
   const Turn& turn(int r, int i) const { return turns_[size_t(r)][size_t(i)]; }
   bool ended(int r) const { return ranks_[size_t(r)].next == actions(r).size(); }
 
-  void list(int r, const Channels& channels) {
+  void list(int r) {
     RankProgress& rank = ranks_[size_t(r)];
     rank.to_come.resize(actions(r).size());
     std::map<std::tuple<Verb, int, int>, int> named;
     std::map<int, int> reduces;  // by bucket
     for (int i = 0; i < int(actions(r).size()); ++i) {
-      const Action& a = actions(r)[size_t(i)];
+      const Instruction& a = program_.ranks[size_t(r)].instructions[size_t(i)];
       if (a.verb == Verb::reduce) reduces[std::max(a.bucket, 0)] = i;
-      if (a.verb == Verb::send) named[{a.verb, channels(r, a.peer, a.message), a.microbatch}] = i;
-      if (a.verb == Verb::recv) named[{a.verb, channels(a.peer, r, a.message), a.microbatch}] = i;
+      if (a.channel >= 0) named[{a.verb, a.channel, a.microbatch}] = i;
     }
     for (const Turn& t : turns_[size_t(r)]) {
-      const bool of_sum = t.key.channel >= channels.count();
-      const auto channel = SumChannel(t.key.channel - channels.count());
+      const bool of_sum = t.key.channel >= program_.channels;
+      const auto channel = SumChannel(t.key.channel - program_.channels);
       const int bucket = channel == SumChannel::statistics ? 0 : t.key.microbatch;
       rank.early.push_back(of_sum && channel != SumChannel::sums);
       rank.action_of.push_back(
@@ -75,7 +69,7 @@ class TurnRendezvous : public IssuingRanks {
     const Action& a = actions(r)[size_t(action)];
     if (rank.early[i]) return next > last_gradient(actions(r), a.stage);
     if (a.verb == Verb::send) return next > action;
-    if (a.verb == Verb::recv) return has_buffer(schedule_, slots_[size_t(r)].at(a.stage), r, a, next);
+    if (a.verb == Verb::recv) return next > program_.ranks[size_t(r)].instructions[size_t(action)].freed_by;
     return next >= action;
   }
 
@@ -170,10 +164,9 @@ class TurnRendezvous : public IssuingRanks {
     return text + "\n";
   }
 
-  const Schedule& schedule_;
+  const Program& program_;
   const std::vector<std::vector<Turn>> turns_;
   const Host host_;
-  const std::vector<RankSlots> slots_;
   std::vector<RankProgress> ranks_;
 };
 

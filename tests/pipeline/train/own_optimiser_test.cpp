@@ -13,6 +13,7 @@
 #include "framework/files/hdf5.h"
 #include "layers/cpu/backend.h"
 #include "partition/planners/planner.h"
+#include "pipeline/program/program.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/simulate/simulate.h"
 #include "pipeline/stage/memory_need.h"

@@ -1,6 +1,7 @@
-#include "pipeline/stage/arena.h"
+#include "pipeline/program/arena.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 namespace antichain {
@@ -35,6 +36,14 @@ ArenaLayout lay_out(std::span<const Lifetime> lifetimes) {
     placed.insert(std::partition_point(placed.begin(), placed.end(), below), i);
   }
   return layout;
+}
+
+int64_t most_alive_bytes(std::span<const Lifetime> lifetimes) {
+  std::map<int, int64_t> changes;
+  for (const Lifetime& of : lifetimes) changes[of.first] += of.bytes, changes[of.last + 1] -= of.bytes;
+  int64_t alive = 0, most = 0;
+  for (const auto& [time, bytes] : changes) most = std::max(most, alive += bytes);
+  return most;
 }
 
 }  // namespace antichain

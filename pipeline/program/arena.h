@@ -23,5 +23,7 @@ struct ArenaLayout {
 };
 
 ArenaLayout lay_out(std::span<const Lifetime>);
+// Returns the most bytes that live at once: no arena is smaller.
+int64_t most_alive_bytes(std::span<const Lifetime>);
 
 }  // namespace antichain

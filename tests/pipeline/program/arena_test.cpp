@@ -1,5 +1,5 @@
 // The arena never lays two living tensors over each other, and does lay dead ones.
-#include "pipeline/stage/arena.h"
+#include "pipeline/program/arena.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,201 @@
+#include "pipeline/program/stage_operands.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "pipeline/program/gradient_tensors.h"
+#include "pipeline/program/parts.h"
+#include "pipeline/schedule/gradient_buckets.h"
+
+namespace antichain {
+
+StageOperands::StageOperands(RankProgram& rank, const StepNetwork& network, const Profile& profile,
+                             const Plan& plan, const Crossing& crossing, const std::vector<Action>& of_rank,
+                             const Seat& seat, Mode mode)
+    : rank_(rank),
+      tensors_(rank.stages[seat.stage]),
+      network_(network),
+      profile_(profile),
+      crossing_(crossing),
+      of_rank_(of_rank),
+      seat_(seat),
+      trains_(mode == Mode::train),
+      nodes_(plan.stages[size_t(seat.stage)].nodes),
+      stage_of_(plan.stage_of(int(network.size()))),
+      consumers_(profile.consumers()),
+      position_(network.size(), -1),
+      end_(int(nodes_.size())) {
+  for (size_t i = 0; i < nodes_.size(); ++i) position_[size_t(nodes_[i])] = int(i);
+  for (const Action& a : of_rank_) {
+    if (a.stage != here())
+      own_stages_.insert(a.stage);
+    else if (a.message.flow == Flow::activation && (a.verb == Verb::send || a.verb == Verb::recv))
+      (a.verb == Verb::send ? sent_ : received_).insert(a.message.tensor);
+  }
+}
+
+void StageOperands::add() {
+  add_outputs();
+  if (!trains_) return;
+  add_stash();
+  add_statistics();
+  add_gradients();
+}
+
+BufferId StageOperands::ring(Content content, int node, const TensorSpec& spec) {
+  rank_.buffers.push_back({content, here(), node, spec, seat_.replicas});
+  return BufferId(rank_.buffers.size()) - 1;
+}
+
+BufferId StageOperands::passing(Content content, int node, const TensorSpec& spec, int first, int last) {
+  rank_.buffers.push_back(
+      {content, here(), node, spec, 1, 1, {.bytes = spec.bytes(), .first = first, .last = last}, true});
+  return BufferId(rank_.buffers.size()) - 1;
+}
+
+namespace {
+
+void add_once(std::vector<BufferId>& buffers, BufferId buffer) {
+  if (std::ranges::find(buffers, buffer) == buffers.end()) buffers.push_back(buffer);
+}
+
+}  // namespace
+
+void StageOperands::read(Verb verb, BufferId buffer) {
+  if (!rank_.buffers[size_t(buffer)].passing) add_once(rank_.of_compute[{here(), verb}].reads, buffer);
+}
+
+void StageOperands::write(Verb verb, BufferId buffer) {
+  if (!rank_.buffers[size_t(buffer)].passing) add_once(rank_.of_compute[{here(), verb}].writes, buffer);
+}
+
+void StageOperands::write_back(BufferId buffer) {
+  write(Verb::backward, buffer);
+  write(Verb::backward_input, buffer);
+}
+
+void StageOperands::read_back(BufferId buffer) {
+  read(Verb::backward, buffer);
+  read(Verb::backward_input, buffer);
+}
+
+// The weight half calls only nodes that have weights.
+void StageOperands::read_again(int node, BufferId buffer) {
+  if (!network_[size_t(node)].has_backward) return;
+  read_back(buffer);
+  if (network_[size_t(node)].learns) read(Verb::backward_weight, buffer);
+}
+
+bool StageOperands::read_again_by(int node, int output) const {
+  const StepNode& of = network_[size_t(node)];
+  return trains_ && of.has_backward && (node == output ? of.rereads_output : of.rereads(output));
+}
+
+// Says whether an own output is needed after the stage's forward: by a backward, by another rank, or by another
+// stage of this one.
+bool StageOperands::outlives_forward(int node) const {
+  return read_again_by(node, node) || sent_.contains(node) ||
+         std::ranges::any_of(consumers_[size_t(node)], [&](int c) {
+           return near(stage_of_[size_t(c)]) || (local(c) && read_again_by(c, node));
+         });
+}
+
+void StageOperands::add_outputs() {
+  std::set<int> used(nodes_.begin(), nodes_.end());
+  for (const int n : nodes_)
+    used.insert(network_[size_t(n)].inputs.begin(), network_[size_t(n)].inputs.end());
+  for (const int n : used) {
+    add_output(n);
+    const BufferId buffer = tensors_.output.at(n);
+    if (local(n) && read_again_by(n, n)) read_again(n, buffer);
+    for (const int c : consumers_[size_t(n)])
+      if (local(c) && read_again_by(c, n)) read_again(c, buffer);
+  }
+}
+
+// The tensor is an own node's output, a loaded input, a received activation, or an earlier stage's of the rank.
+void StageOperands::add_output(int node) {
+  const StepNode& of = network_[size_t(node)];
+  BufferId& buffer = tensors_.output[node];
+  if (local(node)) {
+    if (outlives_forward(node)) {
+      write(Verb::forward, buffer = ring(Content::output, node, of.output));
+      return;
+    }
+    // The loss is read after the whole forward.
+    int last = of.role == Role::loss ? int(nodes_.size()) : position(node);
+    for (const int c : consumers_[size_t(node)]) last = std::max(last, position(c));
+    buffer = passing(Content::output, node, of.output, position(node), last);
+    return;
+  }
+  if (of.role == Role::input)
+    write(Verb::load, buffer = ring(Content::input, node, of.output));
+  else if (received_.contains(node))
+    buffer = ring(Content::received, node, of.output);
+  else
+    buffer = rank_.stages.at(stage_of_[size_t(node)]).output.at(node);
+  read(Verb::forward, buffer);
+}
+
+void StageOperands::add_stash() {
+  for (const int n : nodes_)
+    for (const TensorSpec& spec : network_[size_t(n)].stash) {
+      const BufferId buffer = tensors_.stash[n].emplace_back(ring(Content::stash, n, spec));
+      write(Verb::forward, buffer);
+      read_again(n, buffer);
+    }
+}
+
+// Every micro-batch of the step has one block until the update, which travels as one message.
+void StageOperands::add_statistics() {
+  int64_t bytes = 0;
+  for (const int n : nodes_)
+    for (const TensorSpec& spec : network_[size_t(n)].statistics) {
+      tensors_.statistics[n].push_back({bytes, spec});
+      bytes += part_room(spec.bytes());
+    }
+  if (bytes == 0) return;
+  tensors_.all_statistics = ring(Content::statistics, -1, {{bytes}, DType::u8});
+  rank_.buffers.back().replicas = 1;
+  rank_.buffers.back().copies = seat_.microbatches;
+  write(Verb::forward, tensors_.all_statistics);
+  read(Verb::update, tensors_.all_statistics);
+}
+
+void StageOperands::add_gradients() {
+  for (const Action& a : of_rank_) {
+    const bool sends = a.verb == Verb::send;
+    if (a.stage != here() || a.message.flow != Flow::gradient || (!sends && a.verb != Verb::recv)) continue;
+    auto& buffers = sends ? tensors_.sent : tensors_.received;
+    if (buffers.contains(a.message)) continue;
+    const int node = a.message.tensor;
+    const BufferId buffer = buffers[a.message] =
+        ring(sends ? Content::gradient : Content::received, node, network_[size_t(node)].output);
+    sends ? write_back(buffer) : read_back(buffer);
+  }
+  for (const Route& route : crossing_.gradients) share_gradient(route);
+  add_backward(tensors_.whole, {Verb::backward});
+  add_backward(tensors_.parted, {Verb::backward_input, Verb::backward_weight});
+}
+
+// Between two stages of the rank, the earlier one, which comes first here, has the gradient's buffer.
+void StageOperands::share_gradient(const Route& route) {
+  if (route.to_stage == here() && near(route.from_stage))
+    read_back(tensors_.received[route.message] = ring(Content::gradient, route.message.tensor,
+                                                      network_[size_t(route.message.tensor)].output));
+  if (route.from_stage == here() && near(route.to_stage))
+    write_back(tensors_.sent[route.message] = rank_.stages.at(route.to_stage).received.at(route.message));
+}
+
+// Adds the form of the backward that has these verbs, if the schedule has any of them here.
+void StageOperands::add_backward(BackwardTensors& backward, const std::set<Verb>& verbs) {
+  const auto is_of_form = [&](const Action& a) { return a.stage == here() && verbs.contains(a.verb); };
+  if (std::ranges::none_of(of_rank_, is_of_form)) return;
+  end_ += int(nodes_.size()) + 1;
+  GradientTensors gradients(*this, backward, verbs.contains(Verb::backward_weight));
+  gradients.add();
+  if (seat_.replicas > 1 && is_of_form(of_rank_[size_t(last_gradient(of_rank_, here()))]))
+    gradients.add_terms();
+}
+
+}  // namespace antichain

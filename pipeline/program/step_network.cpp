@@ -1,0 +1,62 @@
+#include "pipeline/program/step_network.h"
+
+#include "pipeline/program/parts.h"
+
+namespace antichain {
+
+bool StepNode::rereads(int input) const {
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i] == input && rereads_input[i]) return true;
+  return false;
+}
+
+StepNetwork step_network(const Graph& graph) {
+  StepNetwork network;
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const Node& node = graph[id];
+    StepNode& of = network.emplace_back();
+    of = {.name = node.name,
+          .inputs = node.inputs,
+          .role = node.role(),
+          .needs_gradient = graph.needs_gradient(id),
+          .has_backward = graph.needs_gradient(id) || node.role() == Role::loss,
+          .learns = !node.signature.params.empty(),
+          .output = node.output(),
+          .stash = node.lowering.stash,
+          .statistics = node.signature.statistics,
+          .rereads_output = node.lowering.keeps_y,
+          .adds_dx = node.lowering.adds_dx,
+          .adds_dy = node.lowering.adds_dy};
+    for (size_t i = 0; i < node.inputs.size(); ++i) of.rereads_input.push_back(node.lowering.keeps(i));
+    for (size_t i = 0; i < node.signature.params.size(); ++i)
+      of.gradient_bytes += part_room(node.param(i).bytes());
+  }
+  return network;
+}
+
+StepNetwork step_network(const Profile& profile) {
+  const auto flat = [](int64_t bytes) { return TensorSpec{{bytes}, DType::u8}; };
+  const std::vector<std::vector<int>> consumers = profile.consumers();
+  StepNetwork network;
+  for (const ProfileNode& node : profile.nodes) {
+    const bool read = !consumers[network.size()].empty();  // else a loss, or the end of a network without one
+    StepNode& of = network.emplace_back();
+    of = {.name = node.name,
+          .inputs = node.inputs,
+          .role = node.role,
+          .needs_gradient = node.needs_gradient && read,
+          .has_backward = node.needs_gradient || node.role == Role::loss,
+          .learns = node.cost.param_bytes > 0,
+          .output = flat(node.cost.output_bytes),
+          .rereads_output = node.cost.keeps_output,
+          .adds_dx = true,
+          .gradient_bytes = part_room(node.cost.param_bytes)};
+    if (node.cost.stash_bytes > 0) of.stash.push_back(flat(node.cost.stash_bytes));
+    for (const int input : node.inputs)
+      of.rereads_input.push_back(profile.nodes[size_t(input)].cost.keeps_output ||
+                                 profile.nodes[size_t(input)].role == Role::input);
+  }
+  return network;
+}
+
+}  // namespace antichain

@@ -1,0 +1,36 @@
+// A StepNetwork is the network as the memory of a step sees it: what each node reads, what it writes, and what
+// its backward reads again. It comes from a lowered graph, or, with less detail, from a profile.
+#pragma once
+
+#include <vector>
+
+#include "framework/graph.h"
+#include "partition/profile/profile.h"
+
+namespace antichain {
+
+struct StepNode {
+  std::string name;
+  std::vector<int> inputs = {};  // earlier nodes
+  Role role = Role::compute;
+  bool needs_gradient = false;              // whether the gradient of the output is ever needed
+  bool has_backward = false;                // whether a backward calls it
+  bool learns = false;                      // whether it has parameters
+  TensorSpec output = {};                   // of one micro-batch, as all tensors here
+  std::vector<TensorSpec> stash = {};       // what its forward keeps for its backward besides outputs
+  std::vector<TensorSpec> statistics = {};  // what its forward leaves for the update
+  std::vector<bool> rereads_input = {};     // in its backward
+  bool rereads_output = false;              // in its backward
+  bool adds_dx = false, adds_dy = false;    // framework/op.h, Lowering
+  int64_t gradient_bytes = 0;               // of its parameters' gradients
+
+  bool rereads(int input) const;
+};
+using StepNetwork = std::vector<StepNode>;
+
+StepNetwork step_network(const Graph& lowered);
+// A profile only says whether some backward reads an output again. All of them count as doing so, and tensors
+// are flat.
+StepNetwork step_network(const Profile&);
+
+}  // namespace antichain
