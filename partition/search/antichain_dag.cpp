@@ -198,6 +198,13 @@ std::vector<int> AntichainDag::down_set(int state) const {
   return select(state, [](const std::vector<int>&) { return true; });
 }
 
+std::vector<int> AntichainDag::between(int smaller, int larger) const {
+  const std::vector<int> before = down_set(smaller), after = down_set(larger);
+  std::vector<int> nodes;
+  std::set_difference(after.begin(), after.end(), before.begin(), before.end(), std::back_inserter(nodes));
+  return nodes;
+}
+
 std::vector<int> AntichainDag::antichain(int state) const {
   return select(state, [&](const std::vector<int>& consumers) {
     return std::none_of(consumers.begin(), consumers.end(), [&](int v) { return holds(state, v); });

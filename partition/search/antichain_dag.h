@@ -46,7 +46,8 @@ class AntichainDag {
 
   // Returns indices into the profile, ascending.
   std::vector<int> down_set(int state) const;
-  std::vector<int> antichain(int state) const;  // its maximal nodes
+  std::vector<int> between(int smaller, int larger) const;  // what a stage between two states has
+  std::vector<int> antichain(int state) const;              // its maximal nodes
   std::vector<int> crossing(int state) const;   // the boundary tensors: nodes with a consumer beyond
   std::vector<int> augmented(int state) const;  // the augmented antichain: antichain and boundary tensors
 
