@@ -18,8 +18,8 @@ void check(const PlanOptions&, const Profile&);
 // Says whether the bottleneck may be a boundary.
 bool transfers_count(const PlanOptions&);
 
-// Fills in what follows from stages (nodes, ranks, devices): the model, objective, bottleneck, memory, and the
-// lower bound that needs no search. Stages that do not fit their device are no error here, because
+// Fills in what follows from stages (nodes, ranks, devices): the model, objective, bottleneck, memory, and
+// the lower bound that needs no search. Stages that do not fit their device are no error here, because
 // rank_that_does_not_fit() tells the caller.
 Plan finish_plan(const Profile&, const PlanOptions&, std::vector<PlanStage>, std::string_view method,
                  int64_t states);

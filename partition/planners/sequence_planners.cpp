@@ -2,11 +2,13 @@
 //
 //   uniform        equally many nodes a stage: what the exact planner is compared with
 //   block          a block partition of the node times: stages whose times differ by no more than the slowest
-//                  node. It balances well where nodes are small, but never asks for the smallest slowest stage
+//                  node. It balances well where nodes are small, but never asks for the smallest slowest
+//                  stage
 //   hashrate       the split whose busiest device has the fewest FLOPs for its speed. It needs no measured
 //                  time, and misjudges operators that wait for memory rather than compute
-//   cudasize       the split whose fullest device is least full, by the memory of partition/plan/stage_cost.h.
-//                  Early stages have more micro-batches in flight, so they get fewer nodes. Times play no part
+//   cudasize       the split whose fullest device is least full, by the memory of
+//                  partition/plan/stage_cost.h. Early stages have more micro-batches in flight, so they get
+//                  fewer nodes. Times play no part
 //   handsplit      cuts where a person says: at nodes named one by one, or at those shipped for the model
 //   data-parallel  no pipeline: one stage, and every device is a replica of it. Pipelines compete with this
 //

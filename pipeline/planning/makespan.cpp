@@ -1,4 +1,9 @@
-#include "pipeline/planning/makespan.h"
+// This search finds the plan with the shortest step.
+//
+// There are too many plans to simulate, and the bottleneck says most about the step. So the search starts
+// from plans with the smallest bottleneck, their ties and near-ties, and the cheap baselines, and climbs from
+// the best of them. The result is no worse than any of these. Where the cuts are few enough to try them all,
+// it is proved to be the best.
 
 #include <fmt/format.h>
 
@@ -11,13 +16,13 @@
 #include <tuple>
 
 #include "framework/error.h"
-#include "partition/planners/planner.h"
+#include "partition/plan/finish_plan.h"
 #include "partition/search/antichain_search.h"
 #include "pipeline/planning/all_cuts.h"
 #include "pipeline/planning/chunks.h"
 #include "pipeline/planning/cut_climb.h"
 #include "pipeline/planning/makespan_bound.h"
-#include "pipeline/schedule/policy.h"
+#include "pipeline/planning/planning.h"
 #include "pipeline/simulate/simulate.h"
 
 namespace antichain {

@@ -11,7 +11,6 @@
 #include "partition/plan/finish_plan.h"
 #include "partition/search/antichain_search.h"
 #include "pipeline/planning/chunks.h"
-#include "pipeline/planning/makespan.h"
 #include "pipeline/planning/makespan_bound.h"
 #include "pipeline/simulate/simulate.h"
 

@@ -3,9 +3,8 @@
 // `auto` searches cut and order together as well.
 //
 //   compute, compute-or-transfer   the method's own plan
-//   makespan                       method antichain: the search of pipeline/planning/makespan.h; any other:
-//                                  its own plan as it is, beside the bound of
-//                                  pipeline/planning/makespan_bound.h
+//   makespan                       method antichain: plan_makespan; any other: its own plan as it is, beside
+//                                  the bound of pipeline/planning/makespan_bound.h
 //   period                         as makespan, for the period of steps that overlap
 #pragma once
 
@@ -26,6 +25,11 @@ void check_policy(const Policy&, const PlanOptions&);
 // policy without backwards, for a number of micro-batches that the policy can't run, and for more replicas
 // than micro-batches, and calls check_memory for the methods that do not look at memory.
 Plan plan_network(const Profile&, const PlanOptions&, Method, const Policy&);
+
+// Finds the plan with the shortest step, simulated with fill and drain, links and the messages that the
+// runner sends (makespan.cpp says how). options.objective is makespan, or period: then the plan has the bound
+// of the period. Throws Error as plan_antichain does.
+Plan plan_makespan(const Profile&, const PlanOptions&, const Policy&);
 
 // Throws Error for a plan that does not fit; it names the stages, what they need, and what would do.
 void check_memory(const Plan&, const Cluster&);

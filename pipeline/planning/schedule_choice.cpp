@@ -25,9 +25,9 @@ constexpr double effort_to_compare = 0.1;  // share of the budget for the order 
 
 constexpr std::string_view any_order = "any";
 
-// Returns the hash of what a bound of the plan's objective holds for, with orders of the policy of this name or
-// with any. A bottleneck without replicas depends on neither micro-batches nor their order, unless there are
-// limits of memory.
+// Returns the hash of what a bound of the plan's objective holds for, with orders of the policy of this name
+// or with any. A bottleneck without replicas depends on neither micro-batches nor their order, unless there
+// are limits of memory.
 std::string subject_of_bound(const Plan& plan, const Profile& profile, const PlanOptions& options,
                              std::string_view order) {
   std::string text = to_json(profile) + to_json(options.cluster);

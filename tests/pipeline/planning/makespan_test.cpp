@@ -1,6 +1,4 @@
 // The makespan search is compared with every other way to find a plan, and its bound with every plan.
-#include "pipeline/planning/makespan.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdlib>
