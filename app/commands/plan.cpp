@@ -94,7 +94,7 @@ void compare(const PlanCommandOptions& options, const Profile& profile, const Pl
 // Returns whether the runtime can read the plan that the task makes.
 bool can_be_written(const std::string& runtime, const Profile& profile, const PlanTask& task) {
   try {
-    plan_for(runtime, make_plan(profile, task), profile);
+    plan_for(runtime, task.choice.plan(profile, task.options, task.method), profile);
     return true;
   } catch (const Error&) {
     return false;
@@ -125,7 +125,7 @@ void answer(const PlanCommandOptions& options, const GivenFiles& given, const Pr
   if (!options.antichains_file.empty())
     write_output(options.antichains_file, draw_antichains(profile, options.planning.max_states));
   if (options.compare) return compare(options, profile, task);
-  const Plan plan = obtain_plan(options.planning, given, profile, task);
+  const Plan plan = obtain_plan(given, profile, task);
   fmt::print("{}{}", describe(plan, profile, task), describe_step(plan, profile, task));
   write_plan(options, plan, profile);
 }

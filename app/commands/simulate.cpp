@@ -91,7 +91,7 @@ void run(const SimulateOptions& options) {
   if (options.compare) return compare(options, given, profile);
   const PlanTask task =
       plan_task(planning, given, profile, options.schedule.schedule, options.microbatches, 1);
-  const Plan plan = obtain_plan(planning, given, profile, task);
+  const Plan plan = obtain_plan(given, profile, task);
   // 2. Get the schedule.
   const Schedule schedule = obtain_schedule(given, task, profile, plan);
   // 3. Simulate it.

@@ -66,13 +66,11 @@ PlanningOptions for_ranks(PlanningOptions planning, int ranks) {
 }
 
 // Returns rank 0's plan on all ranks.
-Plan broadcast_plan(const GivenFiles& given, const PlanningOptions& planning, const Profile& profile,
-                    const PlanTask& task, Rank& rank) {
+Plan broadcast_plan(const GivenFiles& given, const Profile& profile, const PlanTask& task, Rank& rank) {
   const std::string text = on_rank_zero(rank.job, [&] {
     rank.job.activity().doing("planning");
     const ComputingBeats beats(rank.job.activity());
-    const Plan plan = obtain_plan(planning, given, profile, task);
-    return to_json(plan, profile);
+    return to_json(obtain_plan(given, profile, task), profile);
   });
   const Plan plan = plan_from_json(text, "the plan of rank 0");
   check_replicas_have_one_stage(plan);
@@ -193,7 +191,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
                             job.size());
   const bool votes = !why_ranks_agree(options).empty();
   if (votes) task.options.steps = Steps::apart;
-  const Plan plan = broadcast_plan(given, planning, profile, task, rank);
+  const Plan plan = broadcast_plan(given, profile, task, rank);
   // 4. Make the schedule, and predict how long a step takes.
   const Schedule ordered =
       obtain_training_schedule(broadcast_order(given, task, profile, plan, job), task, profile, plan);

@@ -16,10 +16,8 @@
 namespace antichain {
 namespace {
 
-bool is_free(const Link& link) { return link.bytes_per_s <= 0 && link.latency_s <= 0; }
-
 std::string words(const Link& link) {
-  if (is_free(link)) return "free";
+  if (link.is_free()) return "free";
   const double unit = link.bytes_per_s >= 1e9 ? 1e9 : 1e6;
   const std::string speed =
       link.bytes_per_s > 0 ? fmt::format("{:.4g} {}", link.bytes_per_s / unit, unit > 1e6 ? "GB/s" : "MB/s")
@@ -44,7 +42,7 @@ std::string origin(const PlanningOptions& planning, const Profile& profile) {
   const bool speed = planning.link_bytes_per_s >= 0, latency = planning.link_latency_s >= 0;
   if (speed && latency) return "as given";
   const std::string rest = !planning.cluster_file.empty() ? "of " + planning.cluster_file
-                           : !is_free(profile.link)       ? measured_where(profile)
+                           : !profile.link.is_free()      ? measured_where(profile)
                                                           : "the profile has none";
   if (!speed && !latency) return rest;
   return fmt::format("{} as given; else {}", speed ? "bandwidth" : "latency", rest);
@@ -74,12 +72,6 @@ int devices_of(const Plan& plan) {
   int most = 0;
   for (int rank = 0; rank < plan.ranks(); ++rank) most = std::max(most, plan.device_of(rank) + 1);
   return most;
-}
-
-Plan read_plan(const PlanningOptions& planning, const GivenFiles& given, const Profile& profile) {
-  Plan plan = plan_from_json(given.plan, planning.plan_file, profile);
-  validate(plan, profile);
-  return plan;
 }
 
 // --stages counts devices where a rank has several stages.
@@ -177,11 +169,6 @@ void check_ranks(const PlanningOptions& planning, const GivenFiles& given, int r
     refuse_ranks(fmt::format("--stages {}", planning.stages), planning.stages, ranks);
 }
 
-int PlanTask::devices() const {
-  const std::vector<int>& r = options.replicas.of_stage;
-  return r.empty() ? options.stages : std::accumulate(r.begin(), r.end(), 0);
-}
-
 PlanTask plan_task(const PlanningOptions& planning, const GivenFiles& given, const Profile& profile,
                    const std::string& schedule, int microbatches, int ranks) {
   check_order(planning, schedule);
@@ -210,9 +197,13 @@ PlanTask plan_task(const PlanningOptions& planning, const GivenFiles& given, con
         choose_cut_line(lines, profile, options.stages * options.chunks, options.at_most).last_nodes;
   }
   // 2. Find the devices.
-  const int devices =
-      planning.plan_file.empty() ? task.devices() : devices_of(read_plan(planning, given, profile));
-  options.cluster = cluster_of(planning, cluster, devices);
+  if (!planning.plan_file.empty()) {
+    task.given = plan_from_json(given.plan, planning.plan_file, profile);
+    validate(*task.given, profile);
+    check_stages(*task.given, planning);
+  }
+  options.cluster = cluster_of(planning, cluster, task.given ? devices_of(*task.given) : options.devices());
+  if (task.given) check_devices(*task.given, options.cluster);
   if (profile.ids_are_names && task.policy.halves)
     task.backward_split = fmt::format(
         "Backward times of PipeDream's profile: {:.4g} % for the weight half, where there is one\n",
@@ -221,21 +212,11 @@ PlanTask plan_task(const PlanningOptions& planning, const GivenFiles& given, con
   return task;
 }
 
-Plan make_plan(const Profile& profile, const PlanTask& task) {
-  return task.choice.plan(profile, task.options, task.method);
-}
-
-Plan obtain_plan(const PlanningOptions& planning, const GivenFiles& given, const Profile& profile,
-                 const PlanTask& task) {
-  if (planning.plan_file.empty()) return make_plan(profile, task);
-  const Plan plan = read_plan(planning, given, profile);
-  check_stages(plan, planning);
-  check_devices(plan, task.options.cluster);
+Plan obtain_plan(const GivenFiles& given, const Profile& profile, const PlanTask& task) {
+  if (!task.given) return task.choice.plan(profile, task.options, task.method);
   std::optional<Schedule> written;
-  if (!is_training_policy(task.schedule)) written = obtain_schedule(given, task, profile, plan);
-  PlanOptions options = task.options;
-  options.objective = task.choice.objective(options);
-  return price_plan(profile, plan, options, task.policy, written);
+  if (!is_training_policy(task.schedule)) written = obtain_schedule(given, task, profile, *task.given);
+  return task.choice.judge(profile, *task.given, task.options, written);
 }
 
 }  // namespace antichain

@@ -22,7 +22,7 @@ PlanTask task_of(Method method, const PlanTask& asked) {
   task.method = method;
   Replicas& replicas = task.options.replicas;
   if (method == Method::data_parallel) {
-    task.options.stages = asked.devices();
+    task.options.stages = asked.options.devices();
     replicas = {.automatic = true};
   } else if (method != Method::antichain && !(method == Method::pipedream && replicas.automatic)) {
     replicas = {};
@@ -47,7 +47,7 @@ Comparison::Comparison(const Profile& profile, const PlanTask& asked) : profile_
     row.asked = method == Method::antichain || replicas.automatic ||
                 (replicas.off() && method != Method::data_parallel);
     try {
-      row.plan = make_plan(profile, row.task);
+      row.plan = row.task.choice.plan(profile, row.task.options, row.task.method);
     } catch (const Error& error) {
       if (error.code() == ExitCode::failure) throw;
       row.refusal = error;
@@ -158,10 +158,11 @@ std::string Comparison::str() const {
                {"speedup"},
                {"gap\n%"}});
   for (const Row& row : rows_) table.add(cells(row), &row == best() ? Style::good : Style::plain);
-  std::string text = fmt::format("{}\n{}\n{}\n",
-                                 styled(Style::heading, fmt::format("Methods for {} on {}", subject(profile_),
-                                                                    counted(task_.devices(), "device"))),
-                                 describe(task_), table.str());
+  std::string text =
+      fmt::format("{}\n{}\n{}\n",
+                  styled(Style::heading, fmt::format("Methods for {} on {}", subject(profile_),
+                                                     counted(task_.options.devices(), "device"))),
+                  describe(task_), table.str());
   text += legend();
   text += memory_table();
   for (const Row& row : rows_)

@@ -40,10 +40,7 @@ int64_t PlanFigures::memory_bytes() const {
 }
 
 double speedup(double step_s, const Profile& profile, const PlanOptions& options) {
-  double fastest = 0;
-  for (const Device& device : options.cluster.devices) fastest = std::max(fastest, device.speed);
-  if (fastest == 0) fastest = 1;
-  return one_device_step_s(profile, options.microbatches) / fastest / step_s;
+  return one_device_step_s(profile, options.microbatches) / options.cluster.fastest_speed() / step_s;
 }
 
 std::string stages_in_short(const Plan& plan) {

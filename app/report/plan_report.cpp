@@ -78,8 +78,10 @@ std::string slowest(const Plan& plan, const PlanFigures& all) {
   return text;
 }
 
-std::string bound(const Plan& plan) {
-  if (plan.lower_bound_s == 0) return "none is known";
+std::string bound(const Plan& plan, const PlanTask& task) {
+  if (plan.lower_bound_s == 0)
+    return task.given ? "none: the plan's file has none for this profile, cluster, objective and schedule"
+                      : "none is known";
   const char* what = plan.objective == Objective::makespan  ? "a step"
                      : plan.objective == Objective::period  ? "the period, from a step to the next"
                      : plan.objective == Objective::compute ? "the slowest stage"
@@ -174,7 +176,7 @@ std::string describe(const Plan& plan, const Profile& profile, const PlanTask& t
                     "(compute: of each replica for one micro-batch of all, with its part of the all-reduce)");
   text += "\n" +
           labelled(has_several_stages_a_rank(plan) ? "Slowest rank" : "Slowest stage", slowest(plan, all)) +
-          labelled("Lower bound", bound(plan)) + labelled("Gap", gap(plan));
+          labelled("Lower bound", bound(plan, task)) + labelled("Gap", gap(plan));
   if (plan.states > 0)
     text += labelled("Search", fmt::format("{} in {} ms", counted(plan.states, "antichain"),
                                            milliseconds(plan.planning_s)));

@@ -40,9 +40,8 @@ struct Row {
   ShownSchedule shown;
 };
 
-Row row_of(const PlanningOptions& planning, const GivenFiles& given, const Profile& profile,
-           const PlanTask& task) {
-  const Plan plan = obtain_plan(planning, given, profile, task);
+Row row_of(const GivenFiles& given, const Profile& profile, const PlanTask& task) {
+  const Plan plan = obtain_plan(given, profile, task);
   const Schedule schedule = obtain_schedule(given, task, profile, plan);
   const Timeline timeline = simulate(schedule, plan, profile, task.options.cluster, task.options.steps);
   return {task, shown(task, plan, schedule, timeline, profile)};
@@ -90,7 +89,7 @@ ScheduleComparison compare_schedules(const PlanningOptions& planning, const Give
     try {
       const PlanningOptions options = options_for(schedule, planning);
       rows.push_back(
-          row_of(options, given, profile, plan_task(options, given, profile, schedule, microbatches, ranks)));
+          row_of(given, profile, plan_task(options, given, profile, schedule, microbatches, ranks)));
     } catch (const Error& error) {
       if (error.code() == ExitCode::failure) throw;
       refusal = error;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <numeric>
 
 #include "framework/error.h"
@@ -23,9 +22,7 @@ bool transfers_count(const PlanOptions& options) { return options.objective != O
 void check(const PlanOptions& options, const Profile& profile) {
   const auto nodes = std::count_if(profile.nodes.begin(), profile.nodes.end(),
                                    [](const ProfileNode& node) { return node.role != Role::input; });
-  const int devices = options.replicas.of_stage.empty() ? options.stages
-                                                        : std::accumulate(options.replicas.of_stage.begin(),
-                                                                          options.replicas.of_stage.end(), 0);
+  const int devices = options.devices();
   if (options.stages < 1)
     refuse(fmt::format("a plan of {} stages was asked for", options.stages), "ask for at least 1");
   if (options.max_states < 1)
@@ -81,7 +78,7 @@ int64_t bound_without_search_ns(const Profile& profile, const PlanOptions& optio
 }
 
 Plan finish_plan(const Profile& profile, const PlanOptions& options, std::vector<PlanStage> stages,
-                 std::string_view method, int64_t states, std::chrono::steady_clock::time_point start) {
+                 std::string_view method, int64_t states) {
   Plan plan;
   plan.model = profile.model;
   plan.graph_hash = profile.graph_hash;
@@ -99,7 +96,6 @@ Plan finish_plan(const Profile& profile, const PlanOptions& options, std::vector
   plan.lower_bound_s = double(bound_without_search_ns(profile, options, plan.ranks())) / 1e9;
   if (of_a_step(options.objective)) plan.lower_bound_s *= options.microbatches;
   plan.states = states;
-  plan.planning_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return plan;
 }
 
@@ -124,18 +120,6 @@ int64_t lacking_bytes(const Plan& plan, const Cluster& cluster) {
     if (const int64_t limit = cluster.device(plan.device_of(rank)).memory_bytes; limit > 0)
       lacking += std::max<int64_t>(0, memory_of_rank(plan, rank) - limit);
   return lacking;
-}
-
-std::vector<PlanStage> sequence_stages(const Profile& profile, const std::vector<int>& ends) {
-  std::vector<int> order;
-  for (size_t n = 0; n < profile.nodes.size(); ++n)
-    if (profile.nodes[n].role != Role::input) order.push_back(int(n));
-  std::vector<PlanStage> stages;
-  for (size_t s = 0; s < ends.size(); ++s) {
-    const int begin = s == 0 ? 0 : ends[s - 1];
-    stages.push_back({{order.begin() + begin, order.begin() + ends[s]}, {int(s)}});
-  }
-  return stages;
 }
 
 }  // namespace antichain

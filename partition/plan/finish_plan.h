@@ -1,7 +1,6 @@
 // Every planner calls these functions at its end. They make a priced, checked plan from its stages.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <string_view>
 #include <utility>
@@ -19,15 +18,11 @@ void check(const PlanOptions&, const Profile&);
 // Says whether the bottleneck may be a boundary.
 bool transfers_count(const PlanOptions&);
 
-// Fills in what follows from stages (nodes, ranks, devices): the model, method, objective, bottleneck,
-// memory, and the lower bound that needs no search. `planning_s` counts from `start`. Stages that do not fit
-// their device are no error here, because rank_that_does_not_fit() tells the caller.
+// Fills in what follows from stages (nodes, ranks, devices): the model, objective, bottleneck, memory, and
+// the lower bound that needs no search. Stages that do not fit their device are no error here, because
+// rank_that_does_not_fit() tells the caller.
 Plan finish_plan(const Profile&, const PlanOptions&, std::vector<PlanStage>, std::string_view method,
-                 int64_t states, std::chrono::steady_clock::time_point start);
-inline Plan finish_plan(const Profile& profile, const PlanOptions& options, std::vector<PlanStage> stages,
-                        Method method, int64_t states, std::chrono::steady_clock::time_point start) {
-  return finish_plan(profile, options, std::move(stages), name_of(method), states, start);
-}
+                 int64_t states);
 
 // Returns a bound on the slowest stage: no plan for so many devices can be faster, whatever the cut. Either
 // all devices are busy all the time, or, with one device a stage, the largest node is alone on the fastest.
@@ -40,9 +35,5 @@ int64_t memory_of_rank(const Plan&, int rank);
 int rank_that_does_not_fit(const Plan&, const Cluster&);
 // Returns how much memory the ranks lack, summed over the ranks.
 int64_t lacking_bytes(const Plan&, const Cluster&);
-
-// Cuts the order of the graph after `ends[s]` nodes (inputs are not counted). Stage s is on rank and device
-// s.
-std::vector<PlanStage> sequence_stages(const Profile&, const std::vector<int>& ends);
 
 }  // namespace antichain

@@ -36,7 +36,9 @@ struct Plan {
   // steps do not overlap.
   double period_s = 0;
   double lower_bound_s = 0;  // of the objective: no plan for the same devices can be better
-  int64_t states = 0;        // antichains searched
+  // A hash of what the bound was proved for (pipeline/planning/schedule_choice.h); empty where nobody knows.
+  std::string bound_for;
+  int64_t states = 0;  // antichains searched
   double planning_s = 0;
 
   // Returns how much slower than the bound the slowest stage is, as a share of the bound. A bound of 0

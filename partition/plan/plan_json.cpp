@@ -173,6 +173,7 @@ void read_figures(JsonReader& file, Plan& plan) {
   plan.step_s = seconds_of(file, "step_ms");
   plan.period_s = seconds_of(file, "period_ms");
   plan.lower_bound_s = seconds_of(file, "lower_bound_ms");
+  if (file.has("bound_for")) plan.bound_for = file.at("bound_for").string();
   plan.planning_s = seconds_of(file, "planning_ms");
   if (file.has("states")) plan.states = file.at("states").integer();
   for (const char* follows : {"gap", "proved_optimal"})  // from the above
@@ -223,6 +224,7 @@ std::string to_json(const Plan& plan, const Profile& profile) {
   "step_ms": {},
   "period_ms": {},
   "lower_bound_ms": {},
+  "bound_for": {},
   "gap": {:.6f},
   "proved_optimal": {},
   "states": {},
@@ -235,8 +237,8 @@ std::string to_json(const Plan& plan, const Profile& profile) {
       format_name, quoted(plan.model), quoted(plan.graph_hash), quoted(plan.method), quoted(plan_hash(plan)),
       quoted(std::string(plan.objective ? name_of(*plan.objective) : "")),
       json_milliseconds(plan.bottleneck_s), json_milliseconds(plan.step_s), json_milliseconds(plan.period_s),
-      json_milliseconds(plan.lower_bound_s), plan.gap(), plan.proved_optimal(), plan.states,
-      plan.planning_s * 1e3, fmt::join(stages, ",\n"));
+      json_milliseconds(plan.lower_bound_s), quoted(plan.bound_for), plan.gap(), plan.proved_optimal(),
+      plan.states, plan.planning_s * 1e3, fmt::join(stages, ",\n"));
 }
 
 Plan plan_from_json(const std::string& text, const std::string& origin) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,11 @@ struct PlanOptions {
   // Of antichain, by the profile: nodes that one stage has, in an order that the stages keep.
   std::vector<std::vector<int>> together;
   int64_t max_states = 1'000'000;
+
+  int devices() const {  // of all stages together
+    const std::vector<int>& r = replicas.of_stage;
+    return r.empty() ? stages : std::accumulate(r.begin(), r.end(), 0);
+  }
 };
 
 }  // namespace antichain

@@ -21,7 +21,4 @@ double pipedream_stage_ns(int64_t work_ns, int64_t param_bytes, int replicas, co
 // Returns the single level that its recurrence is run with: the slowest link that the requested devices need.
 const Link& pipedream_link(const PlanOptions&);
 
-// Returns the cost of the slowest stage. Devices' speeds are not looked at, because PipeDream knows of none.
-double pipedream_cost_s(const Plan&, const Profile&, const PlanOptions&);
-
 }  // namespace antichain

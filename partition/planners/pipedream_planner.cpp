@@ -21,8 +21,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
+#include <numeric>
 #include <optional>
 
 #include "framework/error.h"
@@ -61,7 +61,7 @@ class Recurrence {
       const Cell& cell = at(state, devices);
       ANTICHAIN_CHECK(cell.devices > 0, "there are more stages than nodes");
       const int before = std::max(cell.split, dag_.empty());
-      stages.push_back({nodes_between(before, state), std::vector<int>(size_t(cell.devices))});
+      stages.push_back({dag_.between(before, state), std::vector<int>(size_t(cell.devices))});
       state = before;
       devices = cell.split_devices;
     }
@@ -104,13 +104,6 @@ class Recurrence {
     if (candidate.ns < cell.ns) cell = candidate;
   }
 
-  std::vector<int> nodes_between(int before, int after) const {
-    const std::vector<int> small = dag_.down_set(before), large = dag_.down_set(after);
-    std::vector<int> nodes;
-    std::set_difference(large.begin(), large.end(), small.begin(), small.end(), std::back_inserter(nodes));
-    return nodes;
-  }
-
   const AntichainDag& dag_;
   const std::vector<int64_t> params_;  // per state
   const Link& link_;
@@ -134,16 +127,27 @@ AntichainDag antichains(const CutGraph& graph, const std::string& model) {
 
 }  // namespace
 
+double pipedream_stage_ns(int64_t work_ns, int64_t param_bytes, int replicas, const Link& link) {
+  const double all_reduce_s =
+      link.bytes_per_s > 0 ? 4.0 * (replicas - 1) * double(param_bytes) / (link.bytes_per_s * replicas) : 0;
+  return (double(work_ns) + 1e9 * all_reduce_s) / replicas;
+}
+
+const Link& pipedream_link(const PlanOptions& options) {
+  std::vector<int> devices(size_t(options.stages));
+  std::iota(devices.begin(), devices.end(), 0);
+  return options.cluster.link(devices);
+}
+
 Plan plan_pipedream(const Profile& profile, const PlanOptions& options) {
-  const auto start = std::chrono::steady_clock::now();
   check(options, profile);
   if (!options.replicas.of_stage.empty())
     throw Error(
         "pipedream chooses by itself how many replicas a stage has, but they were given for each stage",
         "turn replicas off or leave them to the method, or choose antichain", ExitCode::usage);
   const AntichainDag dag = antichains(cut_graph(profile), profile.model);
-  return finish_plan(profile, options, Recurrence(dag, options).stages(), Method::pipedream, dag.states(),
-                     start);
+  return finish_plan(profile, options, Recurrence(dag, options).stages(), name_of(Method::pipedream),
+                     dag.states());
 }
 
 }  // namespace antichain

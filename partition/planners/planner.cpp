@@ -1,10 +1,11 @@
-// This file maps each method to its planner.
+// This file maps each method to its planner, and has the exact one, which is partition/search alone.
 #include "partition/planners/planner.h"
 
 #include <array>
 #include <utility>
 
 #include "framework/error.h"
+#include "partition/search/antichain_search.h"
 
 namespace antichain {
 namespace {
@@ -21,6 +22,11 @@ constexpr std::array<std::pair<Method, Planner>, 8> planners = {{
 }};
 
 }  // namespace
+
+Plan plan_antichain(const Profile& profile, const PlanOptions& options) {
+  AntichainSearch search(profile, options);
+  return search.plan_of(search.best());
+}
 
 Planner planner(Method method) {
   for (const auto& [its_method, plan] : planners)

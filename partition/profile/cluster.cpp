@@ -1,6 +1,8 @@
 #include "partition/profile/cluster.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 #include "framework/error.h"
 
@@ -21,6 +23,22 @@ const Link& Cluster::link(std::span<const int> group) const {
   const bool apart =
       std::any_of(group.begin(), group.end(), [&](int d) { return device(d).node != device(group[0]).node; });
   return apart ? between_nodes : within_node;
+}
+
+bool Cluster::limits_memory() const {
+  return std::ranges::any_of(devices, [](const Device& device) { return device.memory_bytes > 0; });
+}
+
+double Cluster::fastest_speed() const {
+  return devices.empty() ? 1 : std::ranges::max(devices, {}, &Device::speed).speed;
+}
+
+std::vector<int> Cluster::fastest(int count) const {
+  std::vector<int> order(std::max(devices.size(), size_t(count)));
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::greater<>(), [&](int d) { return device(d).speed; });
+  order.resize(size_t(count));
+  return order;
 }
 
 Cluster equal_devices(int devices, const Link& link, int64_t memory_bytes) {

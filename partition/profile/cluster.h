@@ -32,6 +32,11 @@ struct Cluster {
   // need.
   const Link& link(int a, int b) const;
   const Link& link(std::span<const int> devices) const;
+  bool links_are_free() const { return within_node.is_free() && between_nodes.is_free(); }
+  bool limits_memory() const;    // whether some device's is limited
+  double fastest_speed() const;  // of all devices
+  // Returns so many devices, the fastest first; in the cluster's order those that are equally fast.
+  std::vector<int> fastest(int count) const;
 };
 
 // Returns a cluster of equal devices on one node.

@@ -59,6 +59,7 @@ struct ProfileNode {
 struct Link {
   double bytes_per_s = 0;  // 0: free, infinitely fast
   double latency_s = 0;
+  bool is_free() const { return bytes_per_s <= 0 && latency_s <= 0; }
   // The time of so many messages of `bytes` in all, one after the other.
   double seconds(int64_t bytes, int messages = 1) const {
     return messages * latency_s + (bytes_per_s > 0 ? double(bytes) / bytes_per_s : 0);

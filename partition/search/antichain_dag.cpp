@@ -1,11 +1,8 @@
 #include "partition/search/antichain_dag.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <iterator>
 #include <limits>
-
-#include "framework/error.h"
 
 namespace antichain {
 
@@ -198,37 +195,17 @@ std::vector<int> AntichainDag::down_set(int state) const {
   return select(state, [](const std::vector<int>&) { return true; });
 }
 
+std::vector<int> AntichainDag::between(int smaller, int larger) const {
+  const std::vector<int> before = down_set(smaller), after = down_set(larger);
+  std::vector<int> nodes;
+  std::set_difference(after.begin(), after.end(), before.begin(), before.end(), std::back_inserter(nodes));
+  return nodes;
+}
+
 std::vector<int> AntichainDag::antichain(int state) const {
   return select(state, [&](const std::vector<int>& consumers) {
     return std::none_of(consumers.begin(), consumers.end(), [&](int v) { return holds(state, v); });
   });
-}
-
-std::vector<int> AntichainDag::crossing(int state) const {
-  return select(state, [&](const std::vector<int>& consumers) {
-    return std::any_of(consumers.begin(), consumers.end(), [&](int v) { return !holds(state, v); });
-  });
-}
-
-std::vector<int> AntichainDag::augmented(int state) const {
-  std::vector<int> a = antichain(state), b = crossing(state), both;
-  std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
-  return both;
-}
-
-std::string print(const AntichainDag& dag, const Profile& profile, int max_lines) {
-  auto names = [&](const std::vector<int>& nodes) {
-    std::vector<std::string> out;
-    for (int n : nodes) out.push_back(profile.nodes[n].name);
-    return fmt::format("{{{}}}", fmt::join(out, ", "));
-  };
-  std::string text;
-  for (int s = 0; s < std::min(dag.states(), max_lines); ++s)
-    text += fmt::format("{:>6}  {}  augmented {}  work {:.3f} ms  crossing {} bytes  next [{}]\n", s,
-                        names(dag.antichain(s)), names(dag.augmented(s)), double(dag.work_ns(s)) / 1e6,
-                        dag.crossing_bytes(s), fmt::join(dag.next(s), " "));
-  if (dag.states() > max_lines) text += fmt::format("        … and {} more\n", dag.states() - max_lines);
-  return text;
 }
 
 }  // namespace antichain

@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "partition/search/chain_cover.h"
@@ -46,9 +45,8 @@ class AntichainDag {
 
   // Returns indices into the profile, ascending.
   std::vector<int> down_set(int state) const;
-  std::vector<int> antichain(int state) const;  // its maximal nodes
-  std::vector<int> crossing(int state) const;   // the boundary tensors: nodes with a consumer beyond
-  std::vector<int> augmented(int state) const;  // the augmented antichain: antichain and boundary tensors
+  std::vector<int> between(int smaller, int larger) const;  // what a stage between two states has
+  std::vector<int> antichain(int state) const;              // its maximal nodes
 
  private:
   friend class AntichainDagBuilder;
@@ -65,9 +63,5 @@ class AntichainDag {
   std::vector<int64_t> next_begin_;  // states + 1, into next_
   std::vector<int> next_;
 };
-
-// Prints one line a state: its number, antichain, augmented antichain, work and bytes, and the states after
-// it. It prints at most `max_lines` states and says how many it left out.
-std::string print(const AntichainDag&, const Profile&, int max_lines);
 
 }  // namespace antichain

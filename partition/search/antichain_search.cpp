@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -36,12 +35,7 @@ int64_t beyond(int64_t below) { return below == unlimited ? unlimited : below + 
 // Returns devices in the cluster's order, fastest first, and slowest first. It is for more different devices
 // than can be permuted.
 std::vector<std::vector<int>> device_orders(const Cluster& cluster, int devices) {
-  std::vector<int> all(std::max<size_t>(cluster.devices.size(), size_t(devices)));
-  std::iota(all.begin(), all.end(), 0);
-  std::vector<int> fastest = all;
-  std::stable_sort(fastest.begin(), fastest.end(),
-                   [&](int a, int b) { return cluster.device(a).speed > cluster.device(b).speed; });
-  fastest.resize(size_t(devices));
+  const std::vector<int> fastest = cluster.fastest(devices);
   std::vector<int> chosen = fastest, slowest = fastest;
   std::sort(chosen.begin(), chosen.end());
   std::reverse(slowest.begin(), slowest.end());
@@ -54,8 +48,7 @@ AntichainSearch::AntichainSearch(const Profile& profile, const PlanOptions& opti
     : profile_(profile),
       options_(options),
       graph_((check(options, profile), merge(cut_graph(profile), options.together))),
-      limited_(std::any_of(options.cluster.devices.begin(), options.cluster.devices.end(),
-                           [](const Device& device) { return device.memory_bytes > 0; })) {
+      limited_(options.cluster.limits_memory()) {
   list_lattices();
 }
 
@@ -81,8 +74,7 @@ const AntichainDag* AntichainSearch::contracted() {
 
 // With --at-most the counts ascend, so that of equal bottlenecks the fewest devices win.
 std::vector<int> AntichainSearch::device_counts() const {
-  const std::vector<int>& replicas = options_.replicas.of_stage;
-  int most = replicas.empty() ? options_.stages : std::accumulate(replicas.begin(), replicas.end(), 0);
+  int most = options_.devices();
   if (!options_.at_most) return {most};
   if (options_.replicas.off()) most = std::min(most, graph_.size());
   std::vector<int> counts(static_cast<size_t>(most));
@@ -204,9 +196,7 @@ AntichainSearch::Outcome AntichainSearch::search_within_memory(const AntichainDa
 
 // Bytes matter as far as they take time.
 TieRule AntichainSearch::tie_rule() const {
-  const auto free = [](const Link& link) { return link.bytes_per_s <= 0 && link.latency_s <= 0; };
-  return free(options_.cluster.within_node) && free(options_.cluster.between_nodes) ? TieRule::most_even
-                                                                                    : TieRule::fewest_bytes;
+  return options_.cluster.links_are_free() ? TieRule::most_even : TieRule::fewest_bytes;
 }
 
 bool AntichainSearch::fits_memory(const Cuts& cuts, const AntichainDag& dag,
@@ -229,22 +219,18 @@ Solution AntichainSearch::near(const Solution& best, TieRule rule, double slack)
   return {best.dag, best.placements, std::move(cuts), bottleneck};
 }
 
-Plan AntichainSearch::plan(const Solution& solution, std::chrono::steady_clock::time_point start) const {
+Plan AntichainSearch::plan_of(const Solution& solution) const {
   const std::vector<std::vector<int>> devices = solution.placements->devices(solution.cuts.moves);
   std::vector<PlanStage> stages;
   int rank = 0;
   for (size_t s = 0; s < devices.size(); ++s) {
-    const std::vector<int> before = solution.dag->down_set(solution.cuts.states[s]),
-                           after = solution.dag->down_set(solution.cuts.states[s + 1]);
-    PlanStage stage;
-    std::set_difference(after.begin(), after.end(), before.begin(), before.end(),
-                        std::back_inserter(stage.nodes));
+    PlanStage stage{.nodes = solution.dag->between(solution.cuts.states[s], solution.cuts.states[s + 1])};
     for (size_t i = 0; i < devices[s].size(); ++i) stage.ranks.push_back(rank++);
     if (stage.ranks != devices[s]) stage.devices = devices[s];
     stages.push_back(std::move(stage));
   }
   Plan plan =
-      finish_plan(profile_, options_, std::move(stages), Method::antichain, solution.dag->states(), start);
+      finish_plan(profile_, options_, std::move(stages), name_of(Method::antichain), solution.dag->states());
   plan.lower_bound_s = double(lower_bound_ns_) / 1e9;
   return plan;
 }
@@ -279,7 +265,7 @@ Solution AntichainSearch::least_memory() {
             profile_.model, options_.at_most ? "at most " : "", device_counts().back(), least,
             least < 1024 ? "" : fmt::format(" ({})", size_text(double(least)))),
         "use larger devices, more of them, a smaller micro-batch, or fewer micro-batches in flight");
-  fitting->bottleneck_ns = std::llround(plan(*fitting, std::chrono::steady_clock::now()).bottleneck_s * 1e9);
+  fitting->bottleneck_ns = std::llround(plan_of(*fitting).bottleneck_s * 1e9);
   return *fitting;
 }
 

@@ -5,7 +5,6 @@
 //   Cluster  ─────────────▶ placements ───────┴─▶ smallest bottleneck ─▶ tie rule ─▶ Plan
 #pragma once
 
-#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
@@ -36,7 +35,7 @@ class AntichainSearch {
   // smallest, on the same devices as `best`.
   Solution near(const Solution& best, TieRule, double slack) const;
 
-  Plan plan(const Solution&, std::chrono::steady_clock::time_point start) const;
+  Plan plan_of(const Solution&) const;
   // No plan has a smaller bottleneck than this. It is best()'s, where that is proved.
   int64_t lower_bound_ns() const { return lower_bound_ns_; }
   // Returns the lattice of all down-sets, or nullptr where there are too many.

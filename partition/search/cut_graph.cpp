@@ -92,12 +92,10 @@ CutGraph reordered(const CutGraph& graph, const std::vector<int>& order) {
     std::sort(inputs.begin(), inputs.end());
     result.inputs.push_back(std::move(inputs));
     result.nodes.push_back(graph.nodes[v]);
-    result.work_ns.push_back(graph.work_ns[v]);
-    result.output_bytes.push_back(graph.output_bytes[v]);
     result.output_tensors.push_back(graph.output_tensors[v]);
-    result.param_bytes.push_back(graph.param_bytes[v]);
-    result.held_bytes.push_back(graph.held_bytes[v]);
-    result.kept_bytes.push_back(graph.kept_bytes[v]);
+    for (const auto price : {&CutGraph::work_ns, &CutGraph::output_bytes, &CutGraph::param_bytes,
+                             &CutGraph::held_bytes, &CutGraph::kept_bytes})
+      (result.*price).push_back((graph.*price)[v]);
   }
   result.consumers = consumers_of(result.inputs);
   return result;

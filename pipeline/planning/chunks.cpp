@@ -2,21 +2,19 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <numeric>
 
 #include "framework/error.h"
+#include "partition/planners/planner.h"
 
 namespace antichain {
 namespace {
 
 // Returns devices of the cluster, the fastest first where there are more than are used.
 std::vector<int> used_devices(const Cluster& cluster, int ranks) {
-  std::vector<int> devices(std::max(cluster.devices.size(), size_t(ranks)));
+  if (int(cluster.devices.size()) > ranks) return cluster.fastest(ranks);
+  std::vector<int> devices(static_cast<size_t>(ranks));
   std::iota(devices.begin(), devices.end(), 0);
-  if (int(devices.size()) > ranks)
-    std::ranges::stable_sort(devices, std::greater<>(), [&](int d) { return cluster.device(d).speed; });
-  devices.resize(size_t(ranks));
   return devices;
 }
 
@@ -43,6 +41,10 @@ Ranks ranks_of_stages(const PlanOptions& options, const Policy& policy, int stag
   Ranks found{.device = used_devices(options.cluster, ranks)};
   for (int s = 0; s < stages; ++s) found.of_stage.push_back({position_of_stage(policy.placement, s, ranks)});
   return found;
+}
+
+Plan plan_by(Method method, const Profile& profile, const PlanOptions& options, const Policy& policy) {
+  return on_its_ranks(planner(method)(profile, one_device_a_stage(options, policy)), options, policy);
 }
 
 Plan on_its_ranks(Plan plan, const PlanOptions& options, const Policy& policy) {

@@ -2,6 +2,7 @@
 // its own, and every stage goes to the rank that the policy's placement gives it.
 #pragma once
 
+#include "partition/plan/method.h"
 #include "partition/plan/plan.h"
 #include "partition/plan/plan_options.h"
 #include "pipeline/planning/step_estimate.h"
@@ -19,6 +20,9 @@ PlanOptions one_device_a_stage(const PlanOptions&, const Policy&);
 
 // Returns the ranks and devices of so many stages. Of more devices than ranks, the fastest are used.
 Ranks ranks_of_stages(const PlanOptions&, const Policy&, int stages);
+
+// Returns the plan that a method's own planner makes, with every stage on its rank.
+Plan plan_by(Method, const Profile&, const PlanOptions&, const Policy&);
 
 // Returns the plan with every stage on its rank, where options.chunks is above 1. Figures stay as they were.
 // Throws Error when the plan has another number of stages, or replicas.

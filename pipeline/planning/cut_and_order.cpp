@@ -109,7 +109,7 @@ class CutAndOrderSearch {
 
   // Searches the order of these cuts and keeps both where that is the best so far.
   void try_order(const Cuts& cuts, std::optional<RankOrders> start, double effort) {
-    Plan plan = search_.plan({best_.dag, best_.placements, cuts, 0}, std::chrono::steady_clock::now());
+    Plan plan = search_.plan_of({best_.dag, best_.placements, cuts, 0});
     StageAdder add(profile_);
     const StageSums& sums = add(plan.stage_of(int(profile_.nodes.size())), int(plan.stages.size()));
     const std::vector<int> of_stage = limits_(sums, devices(cuts));
@@ -119,8 +119,7 @@ class CutAndOrderSearch {
     PlannedOrder order = plan_order(profile_, plan, options_.cluster, options_.microbatches, of_rank,
                                     {.steps = options_.steps, .effort = effort, .start = std::move(start)});
     if (result_ && order.pace_s() >= result_->order.pace_s()) return;
-    plan = finish_plan(profile_, options_, plan.stages, plan.method, plan.states,
-                       std::chrono::steady_clock::now());
+    plan = finish_plan(profile_, options_, plan.stages, plan.method, plan.states);
     plan.step_s = order.step_s, plan.period_s = order.period_s;
     result_ = {std::move(plan), std::move(order)};
     cuts_ = cuts;

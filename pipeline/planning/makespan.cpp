@@ -1,9 +1,13 @@
-#include "pipeline/planning/makespan.h"
+// This search finds the plan with the shortest step.
+//
+// There are too many plans to simulate, and the bottleneck says most about the step. So the search starts
+// from plans with the smallest bottleneck, their ties and near-ties, and the cheap baselines, and climbs from
+// the best of them. The result is no worse than any of these. Where the cuts are few enough to try them all,
+// it is proved to be the best.
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <map>
 #include <memory>
@@ -12,13 +16,13 @@
 #include <tuple>
 
 #include "framework/error.h"
-#include "partition/planners/planner.h"
+#include "partition/plan/finish_plan.h"
 #include "partition/search/antichain_search.h"
 #include "pipeline/planning/all_cuts.h"
 #include "pipeline/planning/chunks.h"
 #include "pipeline/planning/cut_climb.h"
 #include "pipeline/planning/makespan_bound.h"
-#include "pipeline/schedule/policy.h"
+#include "pipeline/planning/planning.h"
 #include "pipeline/simulate/simulate.h"
 
 namespace antichain {
@@ -31,11 +35,6 @@ constexpr size_t most_climbs = 4;           // of each search, from different ca
 constexpr size_t most_promising = 3;        // searches to climb in
 constexpr int few_states = 20'000;          // with which more searches are cheap
 constexpr double slacks[] = {0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2};
-
-bool links_are_free(const Cluster& cluster) {
-  const auto free = [](const Link& link) { return link.bytes_per_s == 0 && link.latency_s == 0; };
-  return free(cluster.within_node) && free(cluster.between_nodes);
-}
 
 // Returns crews of stages and devices as even as they go.
 std::vector<int> even_crews(int stages, int devices) {
@@ -71,7 +70,6 @@ class MakespanSearch {
                                  [](const ProfileNode& node) { return node.role != Role::input; }))) {}
 
   Plan run() {
-    const auto start = std::chrono::steady_clock::now();
     check(options_, profile_);
     start_all();
     improve();
@@ -81,7 +79,7 @@ class MakespanSearch {
       throw Error(fmt::format("no plan of {} in {} stages gives every replica one of {} micro-batches",
                               profile_.model, options_.stages, options_.microbatches),
                   "ask for more micro-batches or fewer devices", ExitCode::usage);
-    return finish(start);
+    return finish();
   }
 
  private:
@@ -96,7 +94,7 @@ class MakespanSearch {
   }
 
   void start_all() {
-    const bool links = !links_are_free(options_.cluster);
+    const bool links = !options_.cluster.links_are_free();
     PlanOptions bound = options_;  // with fewer devices where that is allowed
     bound.objective = Objective::compute;
     const Ground& first = start_from(bound, true);
@@ -237,8 +235,7 @@ class MakespanSearch {
 
   void add(const Ground& ground) {
     const Solution solution = {ground.best->dag, ground.best->placements, ground.found[0].cuts, 0};
-    consider(
-        on_its_ranks(ground.search->plan(solution, std::chrono::steady_clock::now()), options_, policy_));
+    consider(on_its_ranks(ground.search->plan_of(solution), options_, policy_));
   }
 
   // A method that refuses, whatever the reason, is no candidate.
@@ -248,8 +245,7 @@ class MakespanSearch {
       if (options.replicas.automatic && method != Method::pipedream && method != Method::data_parallel)
         options.replicas = {};
       if (options.replicas.off() && method == Method::data_parallel) return;
-      const Plan plan =
-          on_its_ranks(planner(method)(profile_, one_device_a_stage(options, policy_)), options_, policy_);
+      const Plan plan = plan_by(method, profile_, options, policy_);
       if (rank_that_does_not_fit(plan, options.cluster) < 0) consider(plan);
     } catch (const Error& error) {
       if (error.code() == ExitCode::failure) throw;
@@ -269,25 +265,17 @@ class MakespanSearch {
     bytes_ = bytes, lacking_bytes_ = lacking;
   }
 
-  Plan finish(std::chrono::steady_clock::time_point start) {
+  Plan finish() {
     Plan plan = finish_plan(profile_, on_so_many(options_, policy_, best_->ranks()), best_->stages,
-                            Method::antichain, grounds_.front()->best->dag->states(), start);
+                            name_of(Method::antichain), grounds_.front()->best->dag->states());
     plan.step_s = best_->step_s;
     if (options_.chunks > 1) return plan;  // with the bound that needs no search
-    const bool of_period = options_.objective == Objective::period;
-    double bound_s = 0;
-    if (options_.replicas.off())
-      bound_s = of_period ? period_bound_s(profile_, options_, *first_search_)
-                          : makespan_bound_s(profile_, options_, policy_.halves, *first_search_);
-    else  // what bounds that bottleneck counts all-reduces, which may hide behind backwards
-      bound_s = of_period ? period_bound_s(profile_, options_)
-                          : makespan_bound_s(profile_, options_, policy_.halves);
-    if (of_period) {
-      plan.lower_bound_s = bound_s;
-      return plan;
-    }
-    bound_s = std::max(bound_s, least_step_s_);
-    plan.lower_bound_s = proved_ ? plan.step_s : but_for_rounding(bound_s, plan.step_s);
+    // What bounds a bottleneck with replicas counts all-reduces, which may hide behind backwards.
+    plan.lower_bound_s = pace_bound_s(profile_, options_, policy_.halves,
+                                      options_.replicas.off() ? first_search_.get() : nullptr);
+    if (options_.objective == Objective::period) return plan;
+    plan.lower_bound_s =
+        proved_ ? plan.step_s : but_for_rounding(std::max(plan.lower_bound_s, least_step_s_), plan.step_s);
     return plan;
   }
 

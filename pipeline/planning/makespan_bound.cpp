@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "framework/error.h"
 #include "pipeline/planning/round_trip_bound.h"
@@ -19,11 +18,6 @@ std::vector<double> speeds(const PlanOptions& options) {
   if (speeds.empty()) speeds.push_back(1);
   std::sort(speeds.begin(), speeds.end());
   return speeds;
-}
-
-int device_count(const PlanOptions& options) {
-  const std::vector<int>& replicas = options.replicas.of_stage;
-  return replicas.empty() ? options.stages : std::accumulate(replicas.begin(), replicas.end(), 0);
 }
 
 // Returns how much more than the times themselves the planner's whole nanoseconds can be, at any of the
@@ -45,7 +39,7 @@ double rounded_up_ns(const Profile& profile, const PlanOptions& options, const s
 // only where r divides M. The share is 1 where a crew is as fast as its slowest because all are.
 double share_of_slowest(const PlanOptions& options, const std::vector<double>& speeds) {
   if (options.replicas.off() || speeds.front() == speeds.back()) return 1;
-  const int M = options.microbatches, most = std::min(M, device_count(options));
+  const int M = options.microbatches, most = std::min(M, options.devices());
   double share = 1;
   for (int r = 2; r <= most; ++r) share = std::min(share, double(M / r) * r / M);
   return share;
@@ -65,19 +59,6 @@ double load_bound_s(const Profile& profile, const PlanOptions& options, int64_t 
                            share_of_slowest(options, all);
   const double overheads_s = std::floor(M / largest_crew(options)) * 2 * profile.overhead_s / all.back();
   return (M * std::max(0.0, steady_ns) / 1e9 + overheads_s) * (1 - bound_rounding);
-}
-
-// Calls bound(search) after a search for the smallest bottleneck of any plan, without memory limits.
-template <class Bound>
-double after_search(const Profile& profile, const PlanOptions& options, Bound bound) {
-  PlanOptions free = options;
-  free.objective = Objective::compute;
-  for (Device& device : free.cluster.devices) device.memory_bytes = 0;
-  Profile with = with_updates(profile, options.microbatches);
-  for (ProfileNode& node : with.nodes) node.cost.param_bytes = 0;  // an all-reduce may hide behind a backward
-  AntichainSearch search(with, free);
-  search.best();
-  return bound(search);
 }
 
 }  // namespace
@@ -115,33 +96,29 @@ double critical_path_s(const Profile& profile, double fastest, bool halves) {
   return (longest_s + 2 * profile.overhead_s) / fastest;
 }
 
-double period_bound_s(const Profile& profile, const PlanOptions& options, const AntichainSearch& search) {
-  const double load_s = load_bound_s(profile, options, search.lower_bound_ns());
-  if (!options.replicas.off() || options.chunks > 1 || !search.whole()) return load_s;
-  return round_trip_bound_s(profile, options, *search.whole(), load_s);
-}
-
-double makespan_bound_s(const Profile& profile, const PlanOptions& options, bool halves,
-                        const AntichainSearch& search) {
-  const double path_s = critical_path_s(profile, speeds(options).back(), halves);
-  return std::max(path_s * (1 - bound_rounding), period_bound_s(profile, options, search));
+double pace_bound_s(const Profile& profile, const PlanOptions& options, bool halves,
+                    const AntichainSearch* made) {
+  if (!made) {
+    PlanOptions free = options;
+    free.objective = Objective::compute;
+    for (Device& device : free.cluster.devices) device.memory_bytes = 0;
+    Profile with = with_updates(profile, options.microbatches);
+    for (ProfileNode& node : with.nodes) node.cost.param_bytes = 0;  // all-reduces may hide behind backwards
+    AntichainSearch search(with, free);
+    search.best();
+    return pace_bound_s(profile, options, halves, &search);
+  }
+  double bound_s = load_bound_s(profile, options, made->lower_bound_ns());
+  if (options.replicas.off() && options.chunks == 1 && made->whole())
+    bound_s = round_trip_bound_s(profile, options, *made->whole(), bound_s);
+  if (options.objective == Objective::period) return bound_s;
+  const double path_s = critical_path_s(profile, options.cluster.fastest_speed(), halves);
+  return std::max(path_s * (1 - bound_rounding), bound_s);
 }
 
 double but_for_rounding(double bound_s, double step_s) {
   ANTICHAIN_CHECK(bound_s <= step_s * (1 + 1e-9), "a step is no shorter than its bound");
   return bound_s >= step_s * (1 - 2 * bound_rounding) ? step_s : bound_s;
-}
-
-double makespan_bound_s(const Profile& profile, const PlanOptions& options, bool halves) {
-  return after_search(profile, options, [&](const AntichainSearch& search) {
-    return makespan_bound_s(profile, options, halves, search);
-  });
-}
-
-double period_bound_s(const Profile& profile, const PlanOptions& options) {
-  return after_search(profile, options, [&](const AntichainSearch& search) {
-    return period_bound_s(profile, options, search);
-  });
 }
 
 }  // namespace antichain

@@ -37,15 +37,11 @@ LongestWays longest_ways(const Profile&, bool halves = false);
 
 double critical_path_s(const Profile&, double fastest, bool halves = false);
 
-// These bounds are for any method's plan and any order that trains. `halves` is as above. They suppose that
-// memory has no limits. Each searches for the smallest bottleneck of the network with_updates, by the
-// objective "compute".
-double makespan_bound_s(const Profile&, const PlanOptions&, bool halves);
-double period_bound_s(const Profile&, const PlanOptions&);
-// These return the same bounds from a search that has been made. If it had limits of memory, they hold under
-// these limits.
-double makespan_bound_s(const Profile&, const PlanOptions&, bool halves, const AntichainSearch&);
-double period_bound_s(const Profile&, const PlanOptions&, const AntichainSearch&);
+// Returns the bound for any method's plan and any order that trains: of the period where that is the
+// objective, and else of the step. `halves` is as above. It takes the search for the smallest bottleneck of
+// the network with_updates, by the objective "compute", where that has been made: if that had limits of
+// memory, the bound holds under these limits. Without one it searches, and supposes unlimited memory.
+double pace_bound_s(const Profile&, const PlanOptions&, bool halves, const AntichainSearch* made = nullptr);
 
 // Returns the bound, or the step where the two differ by rounding only.
 double but_for_rounding(double bound_s, double step_s);

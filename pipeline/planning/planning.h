@@ -3,13 +3,10 @@
 // `auto` searches cut and order together as well.
 //
 //   compute, compute-or-transfer   the method's own plan
-//   makespan                       method antichain: the search of pipeline/planning/makespan.h; any other:
-//                                  its own plan as it is, beside the bound of
-//                                  pipeline/planning/makespan_bound.h
+//   makespan                       method antichain: plan_makespan; any other: its own plan as it is, beside
+//                                  the bound of pipeline/planning/makespan_bound.h
 //   period                         as makespan, for the period of steps that overlap
 #pragma once
-
-#include <optional>
 
 #include "partition/plan/method.h"
 #include "partition/plan/plan.h"
@@ -26,18 +23,15 @@ void check_policy(const Policy&, const PlanOptions&);
 // Plan::step_s and Plan::period_s are of options.microbatches under the policy, which also says how many
 // micro-batches are in flight (so options.in_flight is not read). Throws Error as the planners do, for a
 // policy without backwards, for a number of micro-batches that the policy can't run, and for more replicas
-// than micro-batches. Throws Error when the plan of a method that does not look at memory does not fit; it
-// names the stage, what it needs, and what would do.
+// than micro-batches, and calls check_memory for the methods that do not look at memory.
 Plan plan_network(const Profile&, const PlanOptions&, Method, const Policy&);
 
-// Returns the bound of the objective, a step or a period, that holds for any method's plan and any order.
-double bound_of_any_order_s(const Profile&, const PlanOptions&);
+// Finds the plan with the shortest step, simulated with fill and drain, links and the messages that the
+// runner sends (makespan.cpp says how). options.objective is makespan, or period: then the plan has the bound
+// of the period. Throws Error as plan_antichain does.
+Plan plan_makespan(const Profile&, const PlanOptions&, const Policy&);
 
-// Returns the stages of a given plan, priced and judged anew. A plan from a file says what is done where.
-// What that costs depends on the cluster and the step, and an edited plan's figures are out of date. The
-// plan's own stages, replicas and `at_most` replace those of the options. The step is that of the schedule,
-// where one is given, else that of the policy's schedule. Throws Error when stages do not fit their device.
-Plan price_plan(const Profile&, const Plan& given, const PlanOptions&, const Policy&,
-                const std::optional<Schedule>& = {});
+// Throws Error for a plan that does not fit; it names the stages, what they need, and what would do.
+void check_memory(const Plan&, const Cluster&);
 
 }  // namespace antichain

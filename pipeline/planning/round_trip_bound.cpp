@@ -21,18 +21,12 @@ constexpr int64_t nothing_ns = std::numeric_limits<int64_t>::min() / 4;
 // A time is rounded down, because sums of it are to stay below the sum of the times.
 int64_t whole_ns(double seconds) { return int64_t(std::floor(seconds * 1e9)); }
 
-double fastest_speed(const Cluster& cluster) {
-  double speed = cluster.devices.empty() ? 1 : 0;
-  for (const Device& device : cluster.devices) speed = std::max(speed, device.speed);
-  return speed;
-}
-
 // RoundTripBound has the sums and waits of every down-set, in nanoseconds on the fastest device.
 class RoundTripBound {
  public:
   RoundTripBound(const Profile& profile, const PlanOptions& options, const AntichainDag& dag)
       : profile_(profile), dag_(dag), M_(options.microbatches), stages_(options.stages) {
-    const double speed = fastest_speed(options.cluster);
+    const double speed = options.cluster.fastest_speed();
     const CutGraph& graph = dag.graph();
     const size_t nodes = size_t(graph.size());
     std::vector<int64_t> load(nodes), idle(nodes), way(nodes), last(nodes);
@@ -229,7 +223,7 @@ double round_trip_bound_s(const Profile& profile, const PlanOptions& options, co
                           double known_s) {
   double in_all_s = 0;
   for (const ProfileNode& node : profile.nodes) in_all_s += node.cost.compute_s() + node.cost.update_s;
-  if (options.microbatches * in_all_s / fastest_speed(options.cluster) * 1e9 > most_ns) return known_s;
+  if (options.microbatches * in_all_s / options.cluster.fastest_speed() * 1e9 > most_ns) return known_s;
   const double precision = dag.states() <= few_down_sets ? fine : coarse;
   RoundTripBound trips(profile, options, dag);
   int64_t low = whole_ns(known_s), high = trips.in_one_stage_ns();  // which is possible

@@ -10,8 +10,12 @@
 #include <vector>
 
 #include "framework/error.h"
+#include "framework/random.h"
+#include "partition/plan/finish_plan.h"
+#include "pipeline/planning/chunks.h"
 #include "pipeline/planning/makespan_bound.h"
 #include "pipeline/planning/planning.h"
+#include "pipeline/simulate/simulate.h"
 
 namespace antichain {
 
@@ -19,8 +23,19 @@ namespace {
 
 constexpr double effort_to_compare = 0.1;  // share of the budget for the order of each plan that is compared
 
-bool limits_memory(const Cluster& cluster) {
-  return std::ranges::any_of(cluster.devices, [](const Device& d) { return d.memory_bytes > 0; });
+constexpr std::string_view any_order = "any";
+
+// Returns the hash of what a bound of the plan's objective holds for, with orders of the policy of this name
+// or with any. A bottleneck without replicas depends on neither micro-batches nor their order, unless there
+// are limits of memory.
+std::string subject_of_bound(const Plan& plan, const Profile& profile, const PlanOptions& options,
+                             std::string_view order) {
+  std::string text = to_json(profile) + to_json(options.cluster);
+  text += fmt::format("{} on {} ranks, by stage", name_of(*plan.objective), plan.ranks());
+  for (const PlanStage& stage : plan.stages) text += fmt::format(" {}", stage.ranks.size());
+  if (of_a_step(*plan.objective) || has_replicas(plan) || options.cluster.limits_memory())
+    text += fmt::format(", {} {}", options.microbatches, order);
+  return fmt::format("{:016x}", hash_bytes(text));
 }
 
 void set_pace(Plan& plan, const PlannedOrder& order) {
@@ -45,7 +60,45 @@ Objective ScheduleChoice::objective(const PlanOptions& options) const {
              : options.objective;
 }
 
-Plan ScheduleChoice::plan(const Profile& profile, const PlanOptions& asked, Method method) const {
+Plan ScheduleChoice::plan(const Profile& profile, const PlanOptions& options, Method method) const {
+  Plan plan = search(profile, options, method);
+  if (options.together.empty())  // else the bound is only of such plans
+    plan.bound_for = subject_of_bound(plan, profile, options, planned() ? any_order : policy().name);
+  return plan;
+}
+
+Plan ScheduleChoice::judge(const Profile& profile, const Plan& given, const PlanOptions& asked,
+                           const std::optional<Schedule>& schedule) const {
+  PlanOptions options = asked;
+  options.objective = objective(asked);
+  options.chunks = std::max(1, int(given.stages.size()) / given.ranks());
+  Pace its;
+  if (schedule) {
+    const Timeline timeline = simulate(*schedule, given, profile, options.cluster, options.steps);
+    its = {timeline.step_s, timeline.period_s};
+  } else {
+    its = pace(profile, given, policy(), options.microbatches, options.cluster, options.steps);
+  }
+  Plan plan =
+      finish_plan(profile, on_so_many(options, policy(), given.ranks()), given.stages, given.method, 0);
+  plan.step_s = its.step_s, plan.period_s = its.period_s;
+  check_memory(plan, options.cluster);
+  plan.lower_bound_s = 0;
+  const auto is_for = [&](std::string_view order) {
+    return given.bound_for == subject_of_bound(plan, profile, options, order);
+  };
+  const bool evaluates = schedule && !learns(*schedule) && of_a_step(options.objective);
+  if (given.bound_for.empty() || evaluates || !(is_for(any_order) || (!schedule && is_for(policy().name))))
+    return plan;
+  // Files have whole nanoseconds. A bound above the plan is none.
+  const double above_s = plan.objective_s() - given.lower_bound_s;
+  if (above_s < -1e-9) return plan;
+  plan.lower_bound_s = above_s < 1e-9 ? plan.objective_s() : given.lower_bound_s;
+  plan.bound_for = given.bound_for, plan.states = given.states, plan.planning_s = given.planning_s;
+  return plan;
+}
+
+Plan ScheduleChoice::search(const Profile& profile, const PlanOptions& asked, Method method) const {
   if (!planned()) return plan_network(profile, asked, method, policy());
   PlanOptions options = asked;
   options.objective = objective(asked);
@@ -69,7 +122,8 @@ Plan ScheduleChoice::plan(const Profile& profile, const PlanOptions& asked, Meth
   for (std::future<CutAndOrder>& search : searches) try {
       CutAndOrder found = search.get();
       // Limits of memory are the policy's own, and there are orders that need less.
-      if (&search == &searches.front() && !limits_memory(options.cluster)) bound_s = found.plan.lower_bound_s;
+      if (&search == &searches.front() && !options.cluster.limits_memory())
+        bound_s = found.plan.lower_bound_s;
       if (!best || found.order.pace_s() < best->order.pace_s()) best = std::move(found);
     } catch (const Error& error) {
       if (error.code() == ExitCode::failure) throw;
@@ -79,7 +133,7 @@ Plan ScheduleChoice::plan(const Profile& profile, const PlanOptions& asked, Meth
   Plan& plan = best->plan;
   set_pace(plan, order(profile, plan, options, {.start = best->order.orders, .memo = memo.get()}));
   if (of_a_step(options.objective)) {
-    if (bound_s == 0) bound_s = bound_of_any_order_s(profile, options);
+    if (bound_s == 0) bound_s = pace_bound_s(profile, options, true);
     plan.lower_bound_s = but_for_rounding(bound_s, plan.objective_s());
   }
   return plan;

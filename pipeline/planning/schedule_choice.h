@@ -1,8 +1,14 @@
 // A ScheduleChoice is a schedule that was asked for by name: a policy's, whose order is fixed, or `auto`,
-// whose order is searched for the plan. It makes the plan and the schedule for both.
+// whose order is searched for the plan. It makes the plan and the schedule for both, and it judges plans that
+// were made before. All planning begins here.
+//
+// A plan keeps the bound that its search has proved, and a hash of what the bound was proved for: the costs
+// of the network, the cluster, the objective, the number of devices of each stage, and what the objective
+// depends on besides. Whoever reads the plan for the same gets the bound, and nobody searches again.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,12 +47,20 @@ struct ScheduleChoice {
   // that fits is kept. The plan's step is that of its order, which `schedule` returns without another
   // search. Its bound holds for any plan and any order.
   Plan plan(const Profile&, const PlanOptions&, Method) const;
+  // Returns the stages of a given plan with their costs and their step, that of `schedule` where one is
+  // given. A plan from a file says what is done where. What that costs depends on the cluster and the step,
+  // and an edited plan's figures are out of date. The plan's own number of stages replaces that of the
+  // options. It keeps its bound where that was proved for the same, and else has none (0). Throws Error when
+  // stages do not fit their device.
+  Plan judge(const Profile&, const Plan& given, const PlanOptions&,
+             const std::optional<Schedule>& schedule = {}) const;
   // For `auto` it searches the order where `plan` has not, for the step or the period as options.steps says.
   Schedule schedule(const Profile&, const Plan&, const PlanOptions&) const;
   // Returns the limits of `auto` by rank. Throws a usage Error when there is another number of them.
   std::vector<int> limits(const Profile&, const Plan&, const PlanOptions&) const;
 
  private:
+  Plan search(const Profile&, const PlanOptions&, Method) const;
   CutAndOrder together(const Profile&, const PlanOptions&) const;
   PlannedOrder order(const Profile&, const Plan&, const PlanOptions&, OrderRequest) const;
   std::vector<int> given_limits(int ranks) const;

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -111,6 +112,13 @@ void print_times(const Collector& times) {
     }
 }
 
+Plan timed(Planner plan_by, const Profile& profile, const PlanOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  Plan plan = plan_by(profile, options);
+  plan.planning_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return plan;
+}
+
 // One row per model and number of devices, one column per method; what a method refuses is a dash.
 void print_quality(const std::string& folder, const std::vector<std::string>& methods, const Mode& mode,
                    const std::function<double(const Plan&, const Plan& best, const Profile&)>& figure) {
@@ -125,7 +133,7 @@ void print_quality(const std::string& folder, const std::vector<std::string>& me
       fmt::print("{:14} {:7}", model, devices);
       for (const std::string& method : methods) try {
           fmt::print(" {:13.3f}",
-                     figure(planner(antichain::method(method))(profile, options), best, profile));
+                     figure(timed(planner(antichain::method(method)), profile, options), best, profile));
         } catch (const Error&) {
           fmt::print(" {:>13}", "-");
         }

@@ -168,6 +168,8 @@ TEST_F(PlanProgram, NeighbouringCommandsAgree) {
   const std::string again = printed("simulate --profile small.txt --plan p.json");
   EXPECT_THAT(again, HasSubstr(proof));
   EXPECT_THAT(again, HasSubstr("method antichain"));
+  EXPECT_THAT(printed("simulate --profile small.txt --plan p.json --microbatches 4"),
+              HasSubstr("Lower bound      none: the plan's file has none for this"));
 }
 
 TEST_F(PlanProgram, AnEditedPlanIsByHandAndHasTheSameBound) {

@@ -77,7 +77,7 @@ TEST(PlanTask, HowManyStages) {
   EXPECT_EQ(task_of({.method = "handsplit", .cuts = "a,d"}).options.stages, 3);
   const PlanTask replicated = task_of({.replicas = "2,1,3", .memory_bytes = 1000});
   EXPECT_EQ(replicated.options.stages, 3);
-  EXPECT_EQ(replicated.devices(), 6);
+  EXPECT_EQ(replicated.options.devices(), 6);
   EXPECT_EQ(replicated.options.cluster.devices.size(), 6u) << "as many with a limit as there is use for";
 }
 
@@ -121,18 +121,21 @@ TEST(PlanTask, Replicas) {
     expect_error([&] { parse_replicas(bad); }, {"--replicas", std::string("'") + bad + "'"});
 }
 
+Plan plan_of(const Profile& profile, const PlanTask& task) { return obtain_plan({}, profile, task); }
+
 // What a file says about times may be out of date.
 TEST(PlanTask, AGivenPlanIsPricedAnew) {
   const Profile profile = chain();
-  const Plan made = make_plan(profile, task_of({.stages = 2}));
-  Plan edited = made;
-  edited.stages[0].nodes = {1};
-  edited.stages[1].nodes = {2, 3, 4, 5};
+  const auto edited = [&](const std::string& objective) {
+    Plan plan = plan_of(profile, task_of({.stages = 2, .objective = objective, .link_bytes_per_s = 0}));
+    plan.stages[0].nodes = {1};
+    plan.stages[1].nodes = {2, 3, 4, 5};
+    return plan;
+  };
   const PlanningOptions planning{.plan_file = "plan.json", .objective = "compute", .link_bytes_per_s = 0};
-  const GivenFiles given{.plan = to_json(edited, profile)};
-  const PlanTask task = task_of(planning, given);
-  const Plan priced = obtain_plan(planning, given, profile, task);
-  EXPECT_EQ(priced.stages[0].nodes, edited.stages[0].nodes);
+  const GivenFiles given{.plan = to_json(edited("compute"), profile)};
+  const Plan priced = obtain_plan(given, profile, task_of(planning, given));
+  EXPECT_EQ(priced.stages[0].nodes, std::vector<int>{1});
   EXPECT_EQ(priced.method, "antichain") << "the file was written with these stages";
   EXPECT_NEAR(priced.bottleneck_s, 4e-3, 1e-12);  // rounded to whole ns, of which there are no parts here
   EXPECT_NEAR(priced.lower_bound_s, 3e-3, 1e-12) << "five nodes of 1 ms in two stages: 2 and 3";
@@ -142,24 +145,27 @@ TEST(PlanTask, AGivenPlanIsPricedAnew) {
 
   PlanningOptions limited = planning;
   limited.memory_bytes = 399;
-  expect_error([&] { obtain_plan(limited, given, profile, task_of(limited, given)); },
+  expect_error([&] { obtain_plan(given, profile, task_of(limited, given)); },
                {"stage 1", "needs 400 bytes", "has 399"});
   PlanningOptions by_step = planning;
   by_step.objective = "makespan";
-  const Plan stepped = obtain_plan(by_step, given, profile, task_of(by_step, given));
+  const GivenFiles stepwise{.plan = to_json(edited("makespan"), profile)};
+  const Plan stepped = obtain_plan(stepwise, profile, task_of(by_step, stepwise));
   EXPECT_EQ(stepped.objective, Objective::makespan);
-  EXPECT_NEAR(stepped.lower_bound_s, make_plan(profile, task_of({.stages = 2, .link_bytes_per_s = 0})).step_s,
-              1e-12)
-      << "all cuts are tried";
+  EXPECT_NEAR(stepped.lower_bound_s, plan_of(profile, task_of({.stages = 2, .link_bytes_per_s = 0})).step_s,
+              1e-9)
+      << "all cuts were tried; the file has whole nanoseconds";
   EXPECT_GT(stepped.gap(), 0);
+  EXPECT_EQ(obtain_plan(given, profile, task_of(by_step, given)).lower_bound_s, 0)
+      << "the file's bound is of the slowest stage";
 }
 
 TEST(PlanTask, AGivenPlanNeedsItsDevices) {
   const Profile profile = chain();
   const PlanningOptions planning{.plan_file = "plan.json", .cluster_file = "c.json"};
-  const GivenFiles given{.plan = to_json(make_plan(profile, task_of({.stages = 4})), profile),
+  const GivenFiles given{.plan = to_json(plan_of(profile, task_of({.stages = 4})), profile),
                          .cluster = cluster_text};
-  expect_error([&] { obtain_plan(planning, given, profile, task_of(planning, given)); },
+  expect_error([&] { obtain_plan(given, profile, task_of(planning, given)); },
                {"device 3", "the cluster has only 3"});
 }
 

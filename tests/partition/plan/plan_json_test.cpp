@@ -19,6 +19,7 @@ class PlanJson : public ::testing::Test {
     profile.model = "chain \"quoted\"";
     for (ProfileNode& node : profile.nodes) node.cost.param_bytes = 7;
     plan = plan_antichain(profile, {.stages = 3, .cluster = one_link(byte_a_nanosecond)});
+    plan.bound_for = "feed";
     text = to_json(plan, profile);
   }
   // Returns what reading says once `edit` has changed the file.

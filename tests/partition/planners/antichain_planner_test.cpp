@@ -1,6 +1,7 @@
 // The exact planner is compared with a brute force that shares nothing with it: sets are bit masks, and every
 // nested pair is tried.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <tuple>
@@ -225,20 +226,26 @@ TEST(AntichainPlanner, GivesTheSamePlanEveryTime) {
   EXPECT_EQ(plan_hash(plan_antichain(profile, {.stages = 4})), hash);
 }
 
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
 TEST(AntichainPlanner, Plans20000NodesInto16Stages) {
   for (const Profile& profile : {chain(20000), residual_blocks(6666)}) {
+    const auto start = std::chrono::steady_clock::now();
     Plan plan = plan_antichain(profile, {.stages = 16, .cluster = one_link(byte_a_nanosecond)});
+    EXPECT_LT(seconds_since(start), 10);  // takes 0.1 s; ten for sanitizers on a busy machine
     validate(plan, profile);
     EXPECT_LT(plan.gap(), 1e-12);
     EXPECT_LT(plan.bottleneck_s, 1.01 * plan_uniform(profile, {.stages = 16}).bottleneck_s);
-    EXPECT_LT(plan.planning_s, 10);  // takes 0.1 s; ten for sanitizers on a busy machine
   }
 }
 
 TEST(AntichainPlanner, Plans100000NodesInto64Stages) {
+  const auto start = std::chrono::steady_clock::now();
   Plan plan = plan_antichain(chain(100'000), {.stages = 64});
   EXPECT_TRUE(plan.proved_optimal());
-  EXPECT_LT(plan.planning_s, 30);  // takes 0.3 s; thirty for sanitizers on a busy machine
+  EXPECT_LT(seconds_since(start), 30);  // takes 0.3 s; thirty for sanitizers on a busy machine
 }
 
 TEST(AntichainPlanner, AThousandNodesWithTooManyAntichainsComeWithinAHundredthOfTheBound) {
@@ -249,7 +256,7 @@ TEST(AntichainPlanner, AThousandNodesWithTooManyAntichainsComeWithinAHundredthOf
       Plan plan = plan_antichain(profile, {.stages = stages, .objective = Objective::compute});
       validate(plan, profile);
       EXPECT_LE(plan.gap(), 0.01) << "seed " << seed << ", " << stages << " stages";
-      std::printf("  %d stages: gap %.4f in %.2f s\n", stages, plan.gap(), plan.planning_s);
+      std::printf("  %d stages: gap %.4f\n", stages, plan.gap());
     }
   }
 }

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "framework/json.h"
+#include "partition/plan/stage_cost.h"
 #include "partition/planners/pipedream_cost.h"
 #include "partition/planners/planner.h"
 #include "partition/profile/read_profile.h"
@@ -16,6 +17,21 @@ namespace antichain {
 namespace {
 
 using namespace test;
+
+// Returns the cost of the slowest stage by PipeDream's own price. It knows of no devices' speeds.
+double pipedream_cost_s(const Plan& plan, const Profile& profile, const PlanOptions& options) {
+  double slowest_ns = 0;
+  for (const PlanStage& stage : plan.stages) {
+    int64_t work = 0, params = 0;
+    for (int n : stage.nodes) {
+      work += work_ns(profile.nodes[n].cost, 1);
+      params += profile.nodes[n].cost.param_bytes;
+    }
+    slowest_ns = std::max(slowest_ns,
+                          pipedream_stage_ns(work, params, int(stage.ranks.size()), pipedream_link(options)));
+  }
+  return slowest_ns / 1e9;
+}
 
 // Returns the down-sets of at most 10 nodes, as bits, the smaller ones first. This serves as the order of the
 // published code's states, because only the sets inside a set matter to its minimum.

@@ -1,6 +1,4 @@
 // The makespan search is compared with every other way to find a plan, and its bound with every plan.
-#include "pipeline/planning/makespan.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -238,7 +236,7 @@ TEST(MakespanBound, HoldsForEveryPlan) {
     const Policy policy = trial % 5 == 0   ? Policy::gpipe
                           : trial % 5 == 1 ? random_policy(unsigned(trial))
                                            : Policy::one_f_one_b;
-    const double bound = makespan_bound_s(profile, o, policy.halves),
+    const double bound = pace_bound_s(profile, o, policy.halves),
                  step = step_s(profile, plan, policy, M, o.cluster);
     EXPECT_LE(bound, step) << "trial " << trial;
     EXPECT_GT(bound, 0);

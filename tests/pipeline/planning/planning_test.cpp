@@ -6,6 +6,7 @@
 
 #include "partition/plan/finish_plan.h"
 #include "partition/planners/planner.h"
+#include "pipeline/planning/schedule_choice.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/simulate/simulate.h"
 #include "tests/expect_error.h"
@@ -101,46 +102,91 @@ TEST(PlanNetwork, MemoryIsAHardLimitForEveryMethod) {
       }
 }
 
-// A plan that was made, and is read back, is priced as it was.
-TEST(PricePlan, SaysOfAMadePlanWhatWasSaidAsItWasMade) {
+// A plan that was made, and is read back, is judged as it was made. Nothing is searched for that: a search of
+// no states would be refused.
+TEST(GivenPlan, IsSaidToBeWhatItWasAsItWasMade) {
+  const ScheduleChoice choice;
   std::mt19937 random(4);
   for (int trial = 0; trial < 20; ++trial) {
     const Profile profile = random_network(random, 8);
     for (const Objective objective : objectives) {
       PlanOptions o = options(3, objective);
       if (trial % 2) o.replicas.automatic = true;
-      const Plan made = plan_network(profile, o, Method::antichain, Policy::one_f_one_b);
-      if (o.replicas.automatic != (made.ranks() > int(made.stages.size())))
-        continue;  // bounded for another choice
-      const Plan priced = price_plan(profile, made, o, Policy::one_f_one_b);
-      EXPECT_EQ(plan_hash(priced), plan_hash(made));
-      EXPECT_EQ(priced.objective, objective);
-      EXPECT_EQ(priced.method, "antichain");
-      EXPECT_EQ(priced.bottleneck_s, made.bottleneck_s);
-      EXPECT_EQ(priced.step_s, made.step_s);
-      EXPECT_EQ(priced.lower_bound_s, made.lower_bound_s);
-      EXPECT_EQ(priced.proved_optimal(), made.proved_optimal());
+      const Plan made = choice.plan(profile, o, Method::antichain);
+      o.max_states = 0;
+      const Plan judged = choice.judge(profile, made, o);
+      EXPECT_EQ(plan_hash(judged), plan_hash(made));
+      EXPECT_EQ(judged.objective, objective);
+      EXPECT_EQ(judged.method, "antichain");
+      EXPECT_EQ(judged.bottleneck_s, made.bottleneck_s);
+      EXPECT_EQ(judged.step_s, made.step_s);
+      EXPECT_EQ(judged.lower_bound_s, made.lower_bound_s);
+      EXPECT_EQ(judged.gap(), made.gap());
+      EXPECT_EQ(judged.proved_optimal(), made.proved_optimal());
     }
   }
 }
 
+// What a bound was not proved for has none, and an edited plan for the same has it still.
+TEST(GivenPlan, HasItsBoundWhereItWasProvedForTheSame) {
+  const ScheduleChoice choice;
+  const Profile profile = chain(6, cost);
+  const PlanOptions by_step = options(3, Objective::makespan), by_stage = options(3, Objective::compute);
+  const Plan made = choice.plan(profile, by_step, Method::antichain);
+  const auto bound_s = [](const ScheduleChoice& by, const Profile& p, const Plan& plan, PlanOptions o) {
+    o.max_states = 0;
+    const Plan judged = by.judge(p, plan, o);
+    EXPECT_FALSE(judged.lower_bound_s == 0 && judged.proved_optimal());
+    return judged.lower_bound_s;
+  };
+  EXPECT_EQ(bound_s(choice, profile, made, by_step), made.lower_bound_s);
+  Plan edited = made;
+  edited.stages[1].nodes.insert(edited.stages[1].nodes.begin(), edited.stages[0].nodes.back());
+  edited.stages[0].nodes.pop_back();
+  EXPECT_EQ(bound_s(choice, profile, edited, by_step), made.lower_bound_s);
+  Plan unknown = made;
+  unknown.bound_for.clear();
+  EXPECT_EQ(bound_s(choice, profile, unknown, by_step), 0) << "an old file does not say it";
+  unknown = made;
+  unknown.lower_bound_s = 2 * made.step_s;
+  EXPECT_EQ(bound_s(choice, profile, unknown, by_step), 0) << "that is no bound";
+
+  Profile slower = profile;
+  slower.nodes[2].cost.forward_s += 1;
+  EXPECT_EQ(bound_s(choice, slower, made, by_step), 0);
+  EXPECT_EQ(bound_s({"gpipe"}, profile, made, by_step), 0);
+  EXPECT_EQ(bound_s(choice, profile, made, by_stage), 0);
+  PlanOptions other = by_step;
+  other.cluster.within_node.bytes_per_s *= 2;
+  EXPECT_EQ(bound_s(choice, profile, made, other), 0);
+  other = by_step;
+  other.microbatches = 8;
+  EXPECT_EQ(bound_s(choice, profile, made, other), 0);
+  // The slowest stage is the same with other micro-batches, in any order.
+  const Plan even = choice.plan(profile, by_stage, Method::antichain);
+  other.objective = Objective::compute;
+  EXPECT_EQ(bound_s({"gpipe"}, profile, even, other), even.lower_bound_s);
+}
+
 // A schedule from a file may be shorter than the planner's best under a policy: an evaluation is shorter, and
-// so is zb-h2 where the policy is 1F1B.
-TEST(PlanNetwork, BoundsTheStepOfAGivenScheduleByWhatHoldsForEveryOrder) {
+// so is zb-h2 where the policy is 1F1B. What was planned for any order has a bound for all that train.
+TEST(GivenPlan, BoundsTheStepOfAGivenScheduleByWhatHoldsForEveryOrder) {
   const Profile profile = chain(8, {.forward_s = 1, .backward_input_s = 1, .backward_weight_s = 1});
   const PlanOptions o = options(4, Objective::makespan);
-  const Plan made = plan_network(profile, o, Method::antichain, Policy::one_f_one_b);
-  const auto priced = [&](const char* name) {
-    return price_plan(profile, made, o, Policy::one_f_one_b, make_schedule(profile, made, policy(name), 6));
+  const ScheduleChoice one_f_one_b, any{std::string(planned_order)};
+  const Plan made = one_f_one_b.plan(profile, o, Method::antichain),
+             made_for_any = any.plan(profile, o, Method::antichain);
+  const auto judged = [&](const char* name, const Plan& plan) {
+    return one_f_one_b.judge(profile, plan, o, make_schedule(profile, plan, policy(name), 6));
   };
   for (const char* name : {"1f1b", "gpipe", "zb-h1", "zb-h2"}) {
-    const Plan plan = priced(name);
+    const Plan plan = judged(name, made_for_any);
     EXPECT_GT(plan.lower_bound_s, 0) << name;
     EXPECT_LE(plan.lower_bound_s, plan.step_s) << name;
-    EXPECT_FALSE(plan.proved_optimal()) << name;
+    EXPECT_EQ(judged(name, made).lower_bound_s, 0) << name;
   }
-  EXPECT_LT(priced("zb-h2").step_s, made.step_s);
-  EXPECT_EQ(priced("forward-only").lower_bound_s, 0);
+  EXPECT_LT(judged("zb-h2", made).step_s, made.step_s);
+  EXPECT_EQ(judged("forward-only", made_for_any).lower_bound_s, 0);
 }
 
 // For every policy of several stages, method and objective: stages on their ranks, priced and simulated as a
@@ -166,7 +212,7 @@ TEST(PlanNetwork, GivesEveryStageItsRankByThePlacement) {
           const Schedule schedule = make_schedule(profile, plan, policy, 9);
           EXPECT_EQ(plan.step_s, simulate(schedule, plan, profile, o.cluster).step_s);
           EXPECT_LE(plan.lower_bound_s, plan.objective_s());
-          const Plan priced = price_plan(profile, plan, o, policy);
+          const Plan priced = ScheduleChoice{std::string(policy.name)}.judge(profile, plan, o);
           EXPECT_EQ(plan_hash(priced), plan_hash(plan));
           EXPECT_EQ(priced.step_s, plan.step_s);
           EXPECT_EQ(priced.bottleneck_s, plan.bottleneck_s);
@@ -227,7 +273,7 @@ TEST(PlanNetwork, SeveralStagesARankAreCutToFitTheMemory) {
         Plan known = random_plan(random, profile, 6);
         for (int s = 0; s < 6; ++s)
           known.stages[size_t(s)].ranks = {position_of_stage(policy(name).placement, s, 3)};
-        known = price_plan(profile, known, o, policy(name));
+        known = ScheduleChoice{name}.judge(profile, known, o);
         if (fullest(known) < limit) limit = fullest(known), known_s = known.step_s;
       }
       tight += limit < fullest(unlimited);

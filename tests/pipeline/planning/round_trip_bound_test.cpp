@@ -78,10 +78,10 @@ TEST(RoundTripBound, IsBelowTheBoundOfEveryCut) {
 TEST(RoundTripBound, SaysWhatARankWaitsFor) {
   const Profile profile = chain(8, {.forward_s = 1, .backward_input_s = 1, .backward_weight_s = 1});
   const PlanOptions options{.stages = 8, .objective = Objective::period, .microbatches = 8};
-  EXPECT_NEAR(period_bound_s(profile, options), 31, 31 * 1e-3) << "bisection ends within a thousandth";
+  EXPECT_NEAR(pace_bound_s(profile, options, true), 31, 31 * 1e-3) << "bisection ends within a thousandth";
   PlanOptions more = options;
   more.microbatches = 64;
-  EXPECT_NEAR(period_bound_s(profile, more), 192, 1e-6) << "the load is more than any round trip";
+  EXPECT_NEAR(pace_bound_s(profile, more, true), 192, 1e-6) << "the load is more than any round trip";
 }
 
 }  // namespace
