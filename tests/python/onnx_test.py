@@ -21,10 +21,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from antichain import AntichainError, safetensors
 from antichain.folder import graph_text, write_folder
+from antichain.graph_operators import DEFAULTS, output_shape, parts_of
 from antichain.onnx.exporting import export_onnx
 from antichain.onnx.importing import import_onnx
-from antichain.onnx.shapes import output_shape, parts_of
-from antichain.onnx.names import DEFAULTS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests/golden/onnx"

@@ -27,9 +27,9 @@ except ImportError as missing:
 import graph_run  # noqa: E402
 
 from antichain import safetensors  # noqa: E402
+from antichain.graph_operators import DEFAULTS  # noqa: E402
 from antichain.onnx.exporting import export_onnx  # noqa: E402
 from antichain.onnx.importing import import_onnx  # noqa: E402
-from antichain.onnx.names import DEFAULTS  # noqa: E402
 
 MODELS = [
     "resnet18",
@@ -61,9 +61,7 @@ class Evaluation(graph_run.GraphRun):
 
     def batch_norm(self, node, o, x):
         mean, variance = (self.parameter(f"{node['name']}.running_{s}") for s in ("mean", "var"))
-        return torch.nn.functional.batch_norm(
-            x, mean, variance, *self.weights(node), False, 0, o.get("eps", 1e-5)
-        )
+        return torch.nn.functional.batch_norm(x, mean, variance, *self.weights(node), False, 0, o["eps"])
 
     def logits(self, images):
         values = {self.graph["inputs"][0]["name"]: images.double()}

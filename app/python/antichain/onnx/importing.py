@@ -12,10 +12,9 @@ from onnx import shape_inference
 
 from antichain.error import AntichainError
 from antichain.folder import graph_text, write_folder
-from antichain.onnx import shapes
+from antichain.graph_operators import text
 from antichain.onnx.constants import Constants
 from antichain.onnx.messages import DAMAGED, Constant, Node, read_file
-from antichain.onnx.names import DEFAULTS, PAIRS, one_or_two, pair
 from antichain.onnx.rows import ROWS
 from antichain.onnx.simplify import simplify
 from antichain.refusal import grouped, not_supported
@@ -131,7 +130,7 @@ class Translation(Shaping):
 
     @staticmethod
     def text(x):
-        return shapes.text(x.shape, SAMPLES)
+        return text(x.shape, SAMPLES)
 
     # What makes nodes
 
@@ -155,7 +154,7 @@ class Translation(Shaping):
 
     def _take_part(self, name, own, part, shape):
         if part.array.size != numpy.prod(shape, dtype=object):
-            said, wanted = shapes.text(part.array.shape), shapes.text(shape)
+            said, wanted = text(part.array.shape), text(shape)
             own = own.replace("_", " ") or "factor"
             raise Unsupported(f"'{self.node.op}' with a {own} of {said} where {wanted} is expected")
         # Exporters store equal tensors once, so vectors are copied. A matrix that two nodes share is one
@@ -167,20 +166,14 @@ class Translation(Shaping):
         self.constants.take(part.array.size)
         self.weights[f"{name}.{own}" if own else name] = part.array.reshape(shape)
 
-    def emit(self, op, inputs, shape=None, options=None, order=None, helper=False, parts=None):
-        """Adds a node and returns its value, its axes read in `order`. `parts` are constants that are its
-        parameters and buffers, by the names that the operator gives them."""
-        parts, usual = parts or {}, DEFAULTS.get(op, {})
-        options = {n: one_or_two(pair(v)) if n in PAIRS else v for n, v in (options or {}).items()}
-        stored, whole = [x.stored for x in inputs], {**usual, **options}
-        shape = shapes.output_shape(op, whole, stored)  # also where it is given: it says what does not fit
+    def new_node(self, op, inputs, options, helper, parts, shapes):
+        """Adds a node, whose parameters and buffers are constants, and returns its name."""
         name = self.unique(self._name_of(parts))
-        for own, extents in shapes.parts_of(op, whole, stored[0]).items():
+        for own, extents in shapes.items():
             self._take_part(name, own, parts[own], extents)
-        entry = {"name": name, "op": op, "inputs": [x.node for x in inputs]}
-        differing = {key: value for key, value in options.items() if usual.get(key) != value}
-        self.nodes.append({**entry, **({"options": differing} if differing else {})})
-        return Value(name, tuple(shape), tuple(order or natural(len(shape))))
+        entry = {"name": name, "op": op, "inputs": inputs}
+        self.nodes.append({**entry, **({"options": options} if options else {})})
+        return name
 
     def begin(self, node):
         self.node, self.plain_forms = node, {}
@@ -324,10 +317,10 @@ def import_onnx(path, folder):
         translate_nodes(t, file, nodes)
         add_loss(t, output)
         inputs.append({"name": LABELS, "shape": [], "dtype": "int32"})
-        text = graph_text(model_name(path), made_by(file), inputs, t.nodes)
+        graph = graph_text(model_name(path), made_by(file), inputs, t.nodes)
     except Unsupported as problem:
         raise AntichainError(f"{path}: {problem} is not supported") from problem
     except WRONG as problem:  # fields of other types than the format has
         raise AntichainError(f"{path}: {DAMAGED} ({problem})") from problem
-    write_folder(folder, text, t.weights)
+    write_folder(folder, graph, t.weights)
     warn_of_folded_norms(file, nodes)
