@@ -6,6 +6,7 @@ a permutation costs nothing until an operator needs the axes in their order: a L
 last axis of N x H x W x C works on the N x C x H x W that is stored.
 """
 
+import collections
 import dataclasses
 import math
 
@@ -40,6 +41,29 @@ class Value:
 
     def permuted(self, order):
         return dataclasses.replace(self, order=tuple(self.order[axis] for axis in order))
+
+
+@dataclasses.dataclass(frozen=True)
+class Padded:
+    """An image with zeros around it, for the operator that follows."""
+
+    of: Value
+    zeros: list  # rows above, columns left, rows below, columns right
+
+
+class Names:
+    """Gives out names, each once: "relu", "relu_1", "relu_2"."""
+
+    def __init__(self, taken=(), separator="_"):
+        self.taken, self.counts, self.separator = set(taken), collections.Counter(), separator
+
+    def unique(self, name):
+        wanted = name
+        while name in self.taken:
+            self.counts[wanted] += 1
+            name = f"{wanted}{self.separator}{self.counts[wanted]}"
+        self.taken.add(name)
+        return name
 
 
 def natural(rank):

@@ -18,7 +18,7 @@ from antichain.onnx.messages import DAMAGED, Constant, Node, read_file
 from antichain.onnx.rows import ROWS
 from antichain.onnx.simplify import simplify
 from antichain.refusal import grouped, not_supported
-from antichain.translation import Shaping, Unsupported, Value, natural
+from antichain.translation import Names, Padded, Shaping, Unsupported, Value, natural
 
 # Every tensor has so many samples while translating: a prime, so that no other extent is equal by chance.
 SAMPLES = 251
@@ -28,21 +28,18 @@ LABELS, LOSS = "labels", "loss"
 
 
 @dataclasses.dataclass(frozen=True)
-class Padded:
-    """An image with zeros around it, for the operator that follows."""
-
-    of: Value
-    zeros: list  # rows above, columns left, rows below, columns right
-    refused = "padding by zeros for anything but a convolution and average pooling"
-
-
-@dataclasses.dataclass(frozen=True)
 class Widened:
     """A value that is repeated along axes of extent 1, for a product."""
 
     of: Value
     shape: list
-    refused = "Expand in front of anything but a product"
+
+
+# What is said where they stand in front of another operator.
+REFUSED = {
+    Padded: "padding by zeros for anything but a convolution and average pooling",
+    Widened: "Expand in front of anything but a product",
+}
 
 
 def node_name(name):
@@ -59,7 +56,7 @@ class Translation(Shaping):
         self.origin, self.opset, self.constants = file.origin, file.opset, constants
         self.nodes, self.weights = [], {}
         self.values = {}  # by the names of the file's tensors; None where it could not be translated
-        self.names, self.taken = {LABELS}, collections.Counter()
+        self.names = Names([LABELS], "~")
         self.whole = set()  # matrices that nodes have as a weight
         self.file_samples = None
         self.node = None
@@ -77,8 +74,8 @@ class Translation(Shaping):
     def input(self, i=0, pending=()):
         """Returns an input that is computed. What is pending of it must be of that class."""
         value = self._computed(i)
-        if isinstance(value, (Padded, Widened)) and not isinstance(value, pending):
-            raise Unsupported(value.refused)
+        if type(value) in REFUSED and not isinstance(value, pending):
+            raise Unsupported(REFUSED[type(value)])
         return value
 
     def padded_input(self):
@@ -135,12 +132,7 @@ class Translation(Shaping):
     # What makes nodes
 
     def unique(self, name):
-        wanted = name = node_name(name)
-        while name in self.names:
-            self.taken[wanted] += 1
-            name = f"{wanted}~{self.taken[wanted]}"
-        self.names.add(name)
-        return name
+        return self.names.unique(node_name(name))
 
     def _name_of(self, parts):
         """A node with parameters has the name that they begin with: "conv1" of conv1.weight. So they keep the
@@ -148,7 +140,7 @@ class Translation(Shaping):
         for own, part in parts.items():
             ending = f".{own}" if own else ""
             prefix = part.name.removesuffix(ending)
-            if part.name.endswith(ending) and prefix == node_name(prefix) and prefix not in self.names:
+            if part.name.endswith(ending) and prefix == node_name(prefix) and prefix not in self.names.taken:
                 return prefix
         return self.node.called or self.node.op
 

@@ -120,9 +120,7 @@ def given(**tensors):
 
 @row("conv2d")
 def conv2d(t, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-    before = after = (0, 0)
-    if isinstance(x, Padded):
-        before, after, x = x.before, x.after, x.of
+    x, zeros = (x.of, x.zeros) if isinstance(x, Padded) else (x, [0] * 4)
     x = image(t, x, "conv2d")
     shape = parameter(weight, "a weight")
     kernel, dilation = list(shape[2:]), pair(dilation)
@@ -136,7 +134,7 @@ def conv2d(t, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
         "out": shape[0],
         "kernel": kernel,
         "stride": pair(stride),
-        "pad": padding_of([a + b for a, b in zip((*before, *after), (*first, *last))]),
+        "pad": padding_of([a + b for a, b in zip(zeros, [*first, *last])]),
         "dilation": dilation,
         "groups": groups,
         "bias": bias is not None,
@@ -175,8 +173,7 @@ def pad(t, x, pad, mode="constant", value=0):
     if x.rank != 4 or any(pad[4:]) or min(pad) < 0:
         raise Unsupported(f"padding by {pad} of a tensor {x.shape} (images are padded by zeros)")
     left, right, top, bottom = (pad + [0, 0])[:4]
-    shape = (*x.shape[:2], x.shape[2] + top + bottom, x.shape[3] + left + right)
-    return x if not any(pad) else Padded(x, (top, left), (bottom, right), shape)
+    return Padded(x, [top, left, bottom, right]) if any(pad) else x
 
 
 # Normalisation

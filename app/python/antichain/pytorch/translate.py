@@ -7,8 +7,7 @@ import inspect
 
 from antichain.error import AntichainError
 from antichain.pytorch.calls import Call, Kind, Tensor, map_references, references
-from antichain.pytorch.names import Names
-from antichain.translation import Shaping, Unsupported, Value, natural
+from antichain.translation import Names, Padded, Shaping, Unsupported, Value, natural
 
 
 @dataclasses.dataclass
@@ -29,16 +28,6 @@ class Expanded:
     """A value that is repeated along axes of extent 1."""
 
     of: Value
-    shape: tuple
-
-
-@dataclasses.dataclass(frozen=True)
-class Padded:
-    """An image with zeros around it, for the convolution that follows."""
-
-    of: Value
-    before: tuple  # rows, columns
-    after: tuple
     shape: tuple
 
 
