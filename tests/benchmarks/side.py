@@ -1,4 +1,4 @@
-"""One side of a comparison: a process on one pinned core that answers each line that it reads with numbers."""
+"""One side of a comparison: a process on one pinned core that answers each line it reads with numbers."""
 import os, subprocess, sys
 
 

@@ -261,7 +261,9 @@ class Refusals(Folder):
         )
 
     def test_inputs_opsets_and_tensors(self):
-        self.changed(lambda p: operator.setitem(p.dims, 2, "h"), "the input 'images' has no fixed extent of axis 2")
+        self.changed(
+            lambda p: operator.setitem(p.dims, 2, "h"), "the input 'images' has no fixed extent of axis 2"
+        )
         self.changed(lambda p: setattr(p, "type", TensorProto.INT64), "the input 'images' is no float32")
         self.changed(lambda p: setattr(p, "opset", 9), "is of opset 9", "11 to 21")
         self.changed(lambda p: setattr(p, "opset", 30), "is of opset 30")

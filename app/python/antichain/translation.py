@@ -17,6 +17,15 @@ class Unsupported(Exception):
     """What a row of the table can't translate: "max_pool2d with dilation 2". The caller says where it is."""
 
 
+def refuse_if(condition, what):
+    if condition:
+        raise Unsupported(what)
+
+
+def only(what, value, *supported):
+    refuse_if(value not in supported, f"{what} {value}")
+
+
 @dataclasses.dataclass(frozen=True)
 class Value:
     node: str

@@ -11,7 +11,7 @@ from antichain.graph_operators import one_or_two, padding, reach, text
 from antichain.onnx.messages import Constant
 from antichain.onnx.names import ALIKE, RESIZES, WINDOWS
 from antichain.onnx.simplify import is_hardsigmoid
-from antichain.translation import Unsupported, natural
+from antichain.translation import Unsupported, natural, only, refuse_if
 
 MOST_OPTION = 1 << 15
 ROWS = {}
@@ -23,15 +23,6 @@ def row(*names):
         return function
 
     return enter
-
-
-def refuse_if(condition, what):
-    if condition:
-        raise Unsupported(what)
-
-
-def only(what, value, supported):
-    refuse_if(value != supported, f"{what} {value}")
 
 
 def activate(function):

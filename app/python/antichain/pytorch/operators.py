@@ -7,7 +7,8 @@ the option and its value; arguments that a row does not list are refused by the 
 
 from antichain.graph_operators import padding as padding_of
 from antichain.pytorch.calls import Tensor
-from antichain.pytorch.translate import Expanded, Noise, Padded, Unsupported, Value, natural, parameter
+from antichain.pytorch.translate import Expanded, Noise, parameter
+from antichain.translation import Padded, Unsupported, Value, natural, only, refuse_if
 
 ROWS = {}
 
@@ -49,16 +50,9 @@ def row(*keys):
     return enter
 
 
-def only(what, value, *allowed):
-    if value not in allowed:
-        raise Unsupported(f"{what} {value}")
-
-
 def within(what, eps, momentum=0.1):
-    if not eps > 0:
-        raise Unsupported(f"{what} eps {eps}")
-    if not 0 <= momentum <= 1:
-        raise Unsupported(f"{what} momentum {momentum}")
+    refuse_if(not eps > 0, f"{what} eps {eps}")
+    refuse_if(not 0 <= momentum <= 1, f"{what} momentum {momentum}")
 
 
 def tensor(x, what="an input"):
@@ -84,8 +78,7 @@ def pair(x, what="a size"):
     values = [int(v) for v in x] if isinstance(x, (tuple, list)) else [int(x)]
     if len(values) == 1:
         values *= 2
-    if len(values) != 2:
-        raise Unsupported(f"{what} of {len(values)} numbers (images have a height and a width)")
+    refuse_if(len(values) != 2, f"{what} of {len(values)} numbers (images have a height and a width)")
     return values
 
 
@@ -105,8 +98,7 @@ def sizes(args):
 
 def image(t, x, what):
     x = t.plain(tensor(x))
-    if x.rank != 4:
-        raise Unsupported(f"'{what}' of a tensor {x.shape} that is not N x C x H x W")
+    refuse_if(x.rank != 4, f"'{what}' of a tensor {x.shape} that is not N x C x H x W")
     return x
 
 
@@ -192,14 +184,10 @@ def batch_norm(
     eps=1e-5,
     cudnn_enabled=None,
 ):
-    if weight is None or bias is None:
-        raise Unsupported("batch_norm without a weight and a bias (affine=False)")
-    if running_mean is None:
-        raise Unsupported("batch_norm without running statistics")
-    if momentum is None:
-        raise Unsupported("batch_norm with momentum None, a mean over all batches,")
-    if not training:
-        raise Unsupported("batch_norm that is frozen (in evaluation mode)")
+    refuse_if(weight is None or bias is None, "batch_norm without a weight and a bias (affine=False)")
+    refuse_if(running_mean is None, "batch_norm without running statistics")
+    refuse_if(momentum is None, "batch_norm with momentum None, a mean over all batches,")
+    refuse_if(not training, "batch_norm that is frozen (in evaluation mode)")
     parameter(weight, "a weight")
     x = tensor(x)
     within("batch_norm with", eps, momentum)
@@ -226,8 +214,7 @@ def layer_norm(t, x, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_e
 
 @row("group_norm")
 def group_norm(t, x, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=None):
-    if (weight is None) != (bias is None):
-        raise Unsupported("group_norm with a weight and without a bias")
+    refuse_if((weight is None) != (bias is None), "group_norm with a weight and without a bias")
     within("group_norm with", eps)
     options = {"groups": num_groups, "eps": float(eps), "affine": weight is not None}
     return t.same_axes("group_norm", t.plain(tensor(x)), options, given(weight=weight, bias=bias))
@@ -259,8 +246,7 @@ def clamp(t, x, min_val=-1, max_val=1, min=None, max=None):
     low, high = (min_val, max_val) if min is None and max is None else (min, max)
     if low == 0 and high is None:
         return relu(t, x)
-    if (low, high) != (0, 6):
-        raise Unsupported(f"a clamp to {low} … {high} (0 and 6 are ReLU6)")
+    refuse_if((low, high) != (0, 6), f"a clamp to {low} … {high} (0 and 6 are ReLU6)")
     return activation("relu6")(t, x)
 
 
@@ -312,8 +298,7 @@ def drop_samples(t, x, noise):
     if noise.kept == 1:
         return x
     modes = {(t.batch,) + (1,) * (x.rank - 1): "row", (1,) * x.rank: "batch"}
-    if noise.shape not in modes:
-        raise Unsupported(f"random numbers of the shape {noise.shape} for a tensor {x.shape}")
+    refuse_if(noise.shape not in modes, f"random numbers of the shape {noise.shape} for a tensor {x.shape}")
     return t.same_axes("stochastic_depth", x, {"p": round(1 - noise.kept, 9), "drop": modes[noise.shape]})
 
 
@@ -363,8 +348,7 @@ def div(t, a, other):
     b = other
     if isinstance(a, Noise) and is_number(b):
         return Noise(a.shape, a.kept, float(b))
-    if not is_number(b):
-        raise Unsupported("a quotient of tensors")
+    refuse_if(not is_number(b), "a quotient of tensors")
     only("the quotient of a tensor and the number", b, 1)
     return tensor(a)
 
@@ -430,8 +414,7 @@ def mean(t, x, *dim, axis=None, keepdim=False, dtype=None, **named):
 def cat(t, tensors, dim=0, axis=None):
     parts = [tensor(x, "a part of cat") for x in tensors]
     axis = axis_of(parts[0], dim if axis is None else axis)
-    if axis == 0:
-        raise Unsupported("cat along the samples")
+    refuse_if(axis == 0, "cat along the samples")
     return t.concat(parts, axis)
 
 
@@ -439,8 +422,7 @@ def cat(t, tensors, dim=0, axis=None):
 def stack(t, tensors, dim=0):
     parts = [tensor(x, "a part of stack") for x in tensors]
     axis = int(dim) % (parts[0].rank + 1)
-    if axis == 0:
-        raise Unsupported("a stack along the samples")
+    refuse_if(axis == 0, "a stack along the samples")
     widened = [t.reshape(x, (*x.shape[:axis], 1, *x.shape[axis:]), helper=True) for x in parts]
     return cat(t, widened, axis)
 

@@ -7,7 +7,7 @@ import inspect
 
 from antichain.error import AntichainError
 from antichain.pytorch.calls import Call, Kind, Tensor, map_references, references
-from antichain.translation import Names, Padded, Shaping, Unsupported, Value, natural
+from antichain.translation import Names, Shaping, Unsupported, Value, natural
 
 
 @dataclasses.dataclass
