@@ -31,20 +31,10 @@ from antichain.graph_operators import DEFAULTS  # noqa: E402
 from antichain.onnx.exporting import export_onnx  # noqa: E402
 from antichain.onnx.importing import import_onnx  # noqa: E402
 
-MODELS = [
-    "resnet18",
-    "mobilenet_v2",
-    "mobilenet_v3_small",
-    "efficientnet_b0",
-    "convnext_tiny",
-    "densenet121",
-    "squeezenet1_1",
-    "shufflenet_v2_x0_5",
-    "googlenet",
-    "mnasnet0_5",
-    "regnet_y_400mf",
-    "resnext50_32x4d",
-]
+MODELS = (
+    "resnet18 mobilenet_v2 mobilenet_v3_small efficientnet_b0 convnext_tiny densenet121 squeezenet1_1 "
+    "shufflenet_v2_x0_5 googlenet mnasnet0_5 regnet_y_400mf resnext50_32x4d"
+).split()
 ALLOWED = 1e-5  # of the largest logit
 HAS_ONNXRUNTIME = importlib.util.find_spec("onnxruntime") is not None
 
