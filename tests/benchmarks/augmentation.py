@@ -9,7 +9,9 @@ DataLoader do, without the cost of the workers; mixup and cutmix are those of it
 For each augmentation the two take turns, and a ratio is that of the medians. Times are the processor's, of
 the whole process. The script needs python3-torchvision.
 """
-import argparse, math, os, statistics, subprocess, sys, time
+import argparse, math, statistics, sys, time
+
+from side import Side
 
 # name: crop, flip, trivial, erase, mixup, cutmix
 AUGMENTATIONS = {
@@ -86,21 +88,6 @@ def torchvision(folder):
         print(f"{int(batches) * BATCH / (time.process_time() - start):.0f}", flush=True)
 
 
-class Side:
-    def __init__(self, command, core):
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-        self.child = subprocess.Popen(["taskset", "-c", str(core), *command], env=environment, text=True,
-                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-
-    def images_per_s(self, line):
-        self.child.stdin.write(line + "\n")
-        self.child.stdin.flush()
-        answer = self.child.stdout.readline()
-        if not answer:
-            sys.exit(f"{self.child.args[3]} ended with {self.child.wait()} at: {line}")
-        return float(answer)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -122,8 +109,8 @@ def main():
     print(f"{'augmentation':28} {'Antichain':>10} {'torchvision':>12} {'ratio':>6}", flush=True)
     for name, options in AUGMENTATIONS.items():
         line = " ".join(map(str, options))
-        turns = [(sides[0].images_per_s(f"{line} {10 * args.batches}"),
-                  sides[1].images_per_s(f"{line} {args.batches}")) for _ in range(args.rounds)]
+        turns = [sides[0].answer(f"{line} {10 * args.batches}") + sides[1].answer(f"{line} {args.batches}")
+                 for _ in range(args.rounds)]
         ours, theirs = (statistics.median(side) for side in zip(*turns))
         print(f"{name:28} {ours:10.0f} {theirs:12.0f} {ours / theirs:6.1f}", flush=True)
 

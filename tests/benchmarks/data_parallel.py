@@ -10,37 +10,23 @@ all-reduces overlap its backward. All four take turns, each time as new processe
 the steps without the first three, then that of the rounds. Optimiser, dropout and --blas are those of
 ten_models.py. The script needs python3-torch and python3-torchvision.
 """
-import argparse, json, os, socket, statistics, subprocess, sys, tempfile, time
+import argparse, os, socket, statistics, subprocess, sys, tempfile
 
-from ten_models import HERE, MODELS, WARM_UP, geometric_mean
+from ten_models import MODELS, WARM_UP, geometric_mean, network, pytorch, rate_in
 
 RANK_BATCH = 32
 
 
-def pytorch(model, steps, rank, ranks):
+def pytorch_rank(model, steps, rank, ranks):
     """One rank; the first prints images/s of all."""
-    sys.path.insert(0, os.path.join(HERE, "..", "golden"))
-    import networks, torch
-    torch.set_num_threads(1)
-    torch.manual_seed(0)
-    net = networks.build(model, "cifar").train()
-    for module in net.modules():
-        if isinstance(module, torch.nn.Dropout):
-            module.p = 0.5
+    net = network(model)
     if ranks > 1:
+        import torch
         torch.distributed.init_process_group("gloo", rank=rank, world_size=ranks)
         net = torch.nn.parallel.DistributedDataParallel(net)
-    optimiser = torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9, weight_decay=5e-4, nesterov=True)
-    x, y = torch.randn(RANK_BATCH, 3, 32, 32), torch.randint(0, 10, (RANK_BATCH,))
-    seconds = []
-    for _ in range(steps):
-        start = time.perf_counter()
-        optimiser.zero_grad()
-        torch.nn.functional.cross_entropy(net(x), y).backward()
-        optimiser.step()
-        seconds.append(time.perf_counter() - start)
+    rate = pytorch(net, RANK_BATCH, steps)
     if rank == 0:
-        print(ranks * RANK_BATCH / statistics.median(seconds[WARM_UP:]))
+        print(ranks * rate)
 
 
 def run(commands, environments):
@@ -62,9 +48,7 @@ def ours(args, model, folder, ranks):
         ["mpirun", "--bind-to", "core", "-n", str(ranks), args.program]
     train = ["train", *shape, "--steps", str(args.steps), "--lr", "0.001", "--metrics", metrics]
     run([[*launch, *train, *(["--replicas", str(ranks)] if ranks > 1 else [])]], [{}])
-    with open(metrics) as lines:
-        rates = [step["images_per_s"] for step in map(json.loads, lines) if "images_per_s" in step]
-    return statistics.median(rates[WARM_UP:])
+    return rate_in(metrics)
 
 
 def theirs(args, model, _, ranks):
@@ -101,7 +85,7 @@ def main():
     if args.steps <= WARM_UP:
         parser.error(f"--steps has to be above {WARM_UP}, the steps left out as warm-up")
     if args.pytorch:
-        return pytorch(args.pytorch, args.steps, args.rank, args.ranks)
+        return pytorch_rank(args.pytorch, args.steps, args.rank, args.ranks)
 
     print(f"{RANK_BATCH} images a rank, CIFAR form, float32: images/s on one core and two, and how many times as many")
     print(f"{'':15} {'ours':>8} {'':>8} {'':>6} {'PyTorch':>8} {'':>8} {'':>6} {'ours / theirs':>14}")

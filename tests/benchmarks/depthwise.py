@@ -11,7 +11,9 @@ its networks have them; ours have the engine's layout, in which they flow from o
 stores both sides' activations in bf16. Denormal numbers are computed as such on both sides. The script needs
 python3-torch.
 """
-import argparse, math, os, statistics, subprocess, sys, time
+import argparse, math, statistics, sys, time
+
+from side import Side
 
 # (channels, size, kernel, stride); the padding is half the kernel.
 SHAPES = {
@@ -61,21 +63,6 @@ def pytorch():
             print(*(f"{fastest_us(float(seconds), call):.1f}" for call in calls), flush=True)
 
 
-class Side:
-    def __init__(self, command, core):
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-        self.child = subprocess.Popen(["taskset", "-c", str(core), *command], env=environment, text=True,
-                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-
-    def times(self, line):
-        self.child.stdin.write(line + "\n")
-        self.child.stdin.flush()
-        answer = self.child.stdout.readline()
-        if not answer:
-            sys.exit(f"{self.child.args[3]} ended with {self.child.wait()} at: {line}")
-        return [float(us) for us in answer.split()]
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", nargs="?")
@@ -102,7 +89,7 @@ def main():
         for channels, size, kernel, stride in shapes:
             line = (f"{BATCH} {channels} {channels} {size} {kernel} {stride} {kernel // 2} {channels} "
                     f"{'bf16' if args.bf16 else 'float32'} {args.seconds}")
-            rounds = [[side.times(line) for side in sides] for _ in range(args.rounds)]
+            rounds = [[side.answer(line) for side in sides] for _ in range(args.rounds)]
             ours, theirs = [[statistics.median(us) for us in zip(*side)] for side in zip(*rounds)]
             ratios.append([their / our for our, their in zip(ours, theirs)])
             print(f"{network:16} {form:9} {channels:8} {size:4} {kernel:6} {stride:6}"

@@ -13,14 +13,13 @@ differ is rounding, which training magnifies; the curves agree step by step at f
 their size.
 
 FOLDER keeps MODEL.pytorch.csv and MODEL.antichain.csv (step, loss of the batch); a side that is there for all
-its steps is not run again. Then curves.svg and curves.png (gnuplot) are drawn of all models that have both
+its steps is not run again. Then curves.svg and curves.png are drawn of all models that have both
 sides, and a table is printed: means of ten losses, and the largest gap between the curves smoothed over 20
-steps. The script needs python3-torch and python3-torchvision, and gnuplot for the pictures.
+steps. The script needs python3-torch and python3-torchvision, and python3-matplotlib for the pictures.
 """
 import argparse
 import json
 import pathlib
-import re
 import subprocess
 import sys
 import tempfile
@@ -160,39 +159,30 @@ def print_table(folder):
 
 
 # Okabe & Ito's colours, "Color Universal Design", 2008: told apart by all kinds of colour vision.
-STYLE = f"""set datafile separator comma
-set multiplot layout 2,5 title "Loss on CIFAR-10, mean of {SMOOTHED} steps, the same batches and initial weights" font "sans,15"
-set key top right samplen 1.5 spacing 1
-set xrange [0:{STEPS}]
-set xtics 0,100,200
-set format y "%.4g"
-set grid lc rgb "#dddddd"
-set xlabel "step" offset 0,0.4
-set ylabel "cross-entropy (nat)" offset 1,0
-"""
-TERMINALS = {"svg": "svg size 1500,600 font 'sans,11'", "png": "pngcairo size 1500,600 font 'sans,10'"}
+LINES = {"antichain": ("Antichain", {"color": "#e69f00", "linewidth": 3}),
+         "pytorch": ("PyTorch", {"color": "#0072b2", "linewidth": 1.5, "linestyle": "--"})}
 
 
 def draw(folder):
+    import matplotlib
+    matplotlib.use("Agg")
+    matplotlib.rcParams.update({"svg.hashsalt": "antichain", "svg.fonttype": "none", "font.size": 8})
+    from matplotlib import pyplot
+
+    figure, grid = pyplot.subplots(2, 5, figsize=(15, 6), layout="constrained")
+    figure.suptitle(f"Loss on CIFAR-10, mean of {SMOOTHED} steps, the same batches and initial weights")
     shown = [model for model in MODELS if complete(folder, model)]
-    for kind, terminal in TERMINALS.items():
-        picture = folder / f"curves.{kind}"
-        text = f"set terminal {terminal}\nset output '{picture}'\n{STYLE}"
-        for i, model in enumerate(shown):
-            both = [smoothed(losses(folder, model, side)) for side in ("antichain", "pytorch")]
-            block = "".join(f"{step},{ours:.4g},{theirs:.4g}\n" for step, ours, theirs in zip(range(1, STEPS + 1), *both))
-            key = "set key" if i == 0 else "unset key"
-            text += f"""$data << end
-{block}end
-{key}
-set title "{MODELS[model][0]}"
-plot $data using 1:2 with lines lc rgb "#e69f00" lw 3 title "Antichain", \\
-     $data using 1:3 with lines lc rgb "#0072b2" lw 1.5 dt (6,4) title "PyTorch"
-"""
-        subprocess.run(["gnuplot"], input=text + "unset multiplot\n", text=True, check=True)
-        if kind == "svg":  # a tenth of a pixel will do, and half of gnuplot's groups are empty
-            text = re.sub(r"(\d\.\d)\d\b", r"\1", picture.read_text())
-            picture.write_text(re.sub(r"<g [^>]*>\n</g>\n", "", text))
+    for axes, model in zip(grid.flat, shown):
+        for side, (label, style) in LINES.items():
+            axes.plot(range(1, STEPS + 1), smoothed(losses(folder, model, side)), label=label, **style)
+        axes.set(title=MODELS[model][0], xlabel="step", ylabel="cross-entropy (nat)", xlim=(0, STEPS))
+        axes.grid(color="#dddddd")
+    grid.flat[0].legend(frameon=False)
+    for axes in grid.flat[len(shown):]:
+        axes.set_axis_off()
+    for kind in ("svg", "png"):
+        figure.savefig(folder / f"curves.{kind}", metadata={"Date": None} if kind == "svg" else None)
+    pyplot.close(figure)
 
 
 def main():

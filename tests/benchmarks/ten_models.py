@@ -26,12 +26,18 @@ MODELS = ("alexnet vgg16 resnet18 resnet50 resnet101 resnext50 resnext101 incept
 WARM_UP = 3
 
 
-def pytorch(model, batch, steps, bf16):
-    """Prints images/s: the other side of `measure`."""
+def network(model):
+    """Returns PyTorch's network in training mode, with dropout and stochastic depth on."""
     sys.path.insert(0, os.path.join(HERE, "..", "golden"))
     import networks, torch
     torch.set_num_threads(1)
-    net = networks.build(model, "cifar", drops=True).train()
+    torch.manual_seed(0)
+    return networks.build(model, "cifar", drops=True).train()
+
+
+def pytorch(net, batch, steps, bf16=False):
+    """Returns images/s: the other side of `measure`."""
+    import torch
     optimiser = torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9, weight_decay=5e-4, nesterov=True)
     x, y = torch.randn(batch, 3, 32, 32), torch.randint(0, 10, (batch,))
     seconds = []
@@ -46,10 +52,17 @@ def pytorch(model, batch, steps, bf16):
             # PyTorch 1.13 lacks gradients of hardswish and ReLU6, and a mixed layer norm.
             if not bf16 or "BFloat16" not in str(error):
                 raise
-            return print(math.nan)
+            return math.nan
         optimiser.step()
         seconds.append(time.perf_counter() - start)
-    print(batch / statistics.median(seconds[WARM_UP:]))
+    return batch / statistics.median(seconds[WARM_UP:])
+
+
+def rate_in(metrics):
+    """Returns the median of our steps' images/s."""
+    with open(metrics) as lines:
+        rates = [step["images_per_s"] for step in map(json.loads, lines) if "images_per_s" in step]
+    return statistics.median(rates[WARM_UP:])
 
 
 def run_alone(command, core, **environment):
@@ -82,9 +95,7 @@ class Ours:
 
     def measure(self):
         _, mib = run_alone(self.command, self.args.core)
-        with open(self.metrics) as lines:
-            rates = [step["images_per_s"] for step in map(json.loads, lines) if "images_per_s" in step]
-        return statistics.median(rates[WARM_UP:]), mib
+        return rate_in(self.metrics), mib
 
 
 class Theirs:
@@ -138,7 +149,7 @@ def main():
     if args.steps <= WARM_UP:
         parser.error(f"--steps has to be above {WARM_UP}, the steps left out as warm-up")
     if args.pytorch:
-        return pytorch(args.pytorch, args.batch, args.steps, args.bf16)
+        return print(pytorch(network(args.pytorch), args.batch, args.steps, args.bf16))
     if args.bf16 and not understands_precision(args.program):
         parser.error(f"{args.program} has no --precision")
 

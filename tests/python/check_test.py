@@ -71,7 +71,7 @@ class Check(unittest.TestCase):
             finds("the output of node stage2.1.branch2")
             graph = json.loads(right[files["graph.json"]])
             norm = next(n for n in graph["nodes"] if n["name"] == "stage3.0.branch1.1")
-            norm["options"]["eps"] = 1e-3
+            norm["options"] = {"eps": 1e-3}
             files["graph.json"].write_text(json.dumps(graph))
             finds("the output of node stage3.0.branch1")
             change("check.safetensors", "gradient.conv1.0.weight", lambda g: g * 1.3)

@@ -189,7 +189,7 @@ class Translation(Case):
     def test_options(self):
         self.write(seeded(modules.Gated), 2, 3, 16, 16)
         self.assertEqual(self.node("norm")["options"], {"eps": 1e-3, "momentum": 0.03})
-        self.assertEqual(self.node("down")["options"]["pad"], {"before": [0, 0], "after": [1, 1]})
+        self.assertEqual(self.node("down")["options"]["pad"], {"before": 0, "after": 1})
         drops = [n["options"] for n in self.graph()["nodes"] if n["op"] == "stochastic_depth"]
         self.assertEqual(drops, [{"p": 0.1, "drop": "row"}, {"p": 0.2, "drop": "row"}])
         self.assertIn("dropout", [n["op"] for n in self.graph()["nodes"]])

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 
 from antichain import safetensors
+from antichain.graph_operators import DEFAULTS, four, pair
 
 RATE, STEPS = 1e-3, 5  # of the recorded steps, which are without momentum and decay
 ACTIVATIONS = {
@@ -22,10 +23,6 @@ ACTIVATIONS = {
     "sigmoid": torch.sigmoid,
     "silu": F.silu,
 }
-
-
-def pair(x):
-    return tuple(x) if isinstance(x, list) else (x, x)
 
 
 class GraphRun:
@@ -52,35 +49,22 @@ class GraphRun:
         )
 
     def conv2d(self, node, o, x):
-        pad = o.get("pad", 0)
-        before, after = (
-            (pair(pad["before"]), pair(pad["after"])) if isinstance(pad, dict) else (pair(pad),) * 2
-        )
-        weight, bias = self.weights(node, o.get("bias", True))
-        if o.get("matrix"):
+        weight, bias = self.weights(node, o["bias"])
+        if o["matrix"]:
             assert weight.shape == (o["out"], x.shape[1])
             weight = weight[:, :, None, None]
-        assert weight.shape == (o["out"], x.shape[1] // o.get("groups", 1), *pair(o["kernel"]))
-        x = F.pad(x, (before[1], after[1], before[0], after[0]))
-        return F.conv2d(
-            x, weight, bias, pair(o.get("stride", 1)), 0, pair(o.get("dilation", 1)), o.get("groups", 1)
-        )
+        assert weight.shape == (o["out"], x.shape[1] // o["groups"], *pair(o["kernel"]))
+        above, left, below, right = four(o["pad"])
+        x = F.pad(x, (left, right, above, below))
+        return F.conv2d(x, weight, bias, pair(o["stride"]), 0, pair(o["dilation"]), o["groups"])
 
     def conv_transpose2d(self, node, o, x):
-        weight, bias = self.weights(node, o.get("bias", True))
-        return F.conv_transpose2d(
-            x,
-            weight,
-            bias,
-            pair(o.get("stride", 1)),
-            pair(o.get("pad", 0)),
-            pair(o.get("output_pad", 0)),
-            o.get("groups", 1),
-            pair(o.get("dilation", 1)),
-        )
+        stride, pad, more, dilation = (pair(o[n]) for n in ("stride", "pad", "output_pad", "dilation"))
+        weight, bias = self.weights(node, o["bias"])
+        return F.conv_transpose2d(x, weight, bias, stride, pad, more, o["groups"], dilation)
 
     def linear(self, node, o, x):
-        weight, bias = self.weights(node, o.get("bias", True))
+        weight, bias = self.weights(node, o["bias"])
         assert x.dim() == 2 and weight.shape == (o["out"], x.shape[1])
         return F.linear(x, weight, bias)
 
@@ -89,15 +73,14 @@ class GraphRun:
         return F.batch_norm(x, None, None, *self.weights(node), True, 0, o["eps"])
 
     def layer_norm(self, node, o, x):
-        weight, bias = self.weights(node, o.get("bias", True)) if o.get("affine", True) else (None, None)
-        if o.get("channels"):
-            return F.layer_norm(x.permute(0, 2, 3, 1), x.shape[1:2], weight, bias, o["eps"]).permute(
-                0, 3, 1, 2
-            )
-        return F.layer_norm(x, o.get("over", x.shape[-1:]), weight, bias, o["eps"])
+        weight, bias = self.weights(node, o["bias"]) if o["affine"] else (None, None)
+        if o["channels"]:
+            y = F.layer_norm(x.permute(0, 2, 3, 1), x.shape[1:2], weight, bias, o["eps"])
+            return y.permute(0, 3, 1, 2)
+        return F.layer_norm(x, o["over"] or x.shape[-1:], weight, bias, o["eps"])
 
     def group_norm(self, node, o, x):
-        weight, bias = self.weights(node) if o.get("affine", True) else (None, None)
+        weight, bias = self.weights(node) if o["affine"] else (None, None)
         return F.group_norm(x, o["groups"], weight, bias, o["eps"])
 
     def layer_scale(self, node, o, x):
@@ -132,7 +115,7 @@ class GraphRun:
     def slice(self, node, o, x):
         axis = o["axis"]
         assert axis > 0
-        at = [slice(None)] * axis + [slice(o.get("begin", 0), o.get("end"), o.get("step", 1))]
+        at = [slice(None)] * axis + [slice(o["begin"], o["end"], o["step"])]
         return x[tuple(at)]
 
     def flatten(self, node, o, x):
@@ -148,7 +131,7 @@ class GraphRun:
 
     def mean(self, node, o, x):
         assert o["axes"] == sorted(o["axes"]) and o["axes"][0] > 0
-        return x.mean(o["axes"], keepdim=o.get("keep_dims", False))
+        return x.mean(o["axes"], keepdim=o["keep_dims"])
 
     def softmax(self, node, o, x):
         assert x.dim() in (2, 4)
@@ -161,22 +144,15 @@ class GraphRun:
         return F.adaptive_avg_pool2d(x, (o["h"], o["w"]))
 
     def max_pool(self, node, o, x):
-        return F.max_pool2d(
-            x, pair(o["kernel"]), pair(o["stride"]), pair(o["pad"]), 1, o.get("ceil_mode", False)
-        )
+        windows = (pair(o[name]) for name in ("kernel", "stride", "pad"))
+        return F.max_pool2d(x, *windows, 1, o["ceil_mode"])
 
     def average_pool(self, node, o, x):
-        return F.avg_pool2d(
-            x,
-            pair(o["kernel"]),
-            pair(o["stride"]),
-            pair(o["pad"]),
-            o.get("ceil_mode", False),
-            o.get("count_include_pad", True),
-        )
+        windows = (pair(o[name]) for name in ("kernel", "stride", "pad"))
+        return F.avg_pool2d(x, *windows, o["ceil_mode"], o["count_include_pad"])
 
     def interpolate(self, node, o, x):
-        align = {"align_corners": o.get("align_corners", False)} if o["mode"] == "bilinear" else {}
+        align = {"align_corners": o["align_corners"]} if o["mode"] == "bilinear" else {}
         return F.interpolate(
             x, o.get("size"), o.get("scale"), o["mode"], recompute_scale_factor=False, **align
         )
@@ -187,7 +163,8 @@ class GraphRun:
         for i in self.graph["inputs"]:
             assert list(values[i["name"]].shape[1:]) == i["shape"]
         for node in self.graph["nodes"]:
-            inputs, o = [values[i] for i in node["inputs"]], node.get("options", {})
+            inputs = [values[i] for i in node["inputs"]]
+            o = {**DEFAULTS.get(node["op"], {}), **node.get("options", {})}
             if node["op"] == "softmax_cross_entropy":
                 labels = inputs[1] if inputs[1].is_floating_point() else inputs[1].long()
                 yield o.get("weight", 1) * F.cross_entropy(

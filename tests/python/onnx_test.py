@@ -5,6 +5,7 @@ by a sentence that names the nodes. tests/scripts/onnx_models.py does so with ev
 import contextlib
 import io
 import json
+import operator
 import os
 import pathlib
 import subprocess
@@ -21,10 +22,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from antichain import AntichainError, safetensors
 from antichain.folder import graph_text, write_folder
+from antichain.graph_operators import DEFAULTS, output_shape, parts_of
 from antichain.onnx.exporting import export_onnx
 from antichain.onnx.importing import import_onnx
-from antichain.onnx.shapes import output_shape, parts_of
-from antichain.onnx.names import DEFAULTS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests/golden/onnx"
@@ -229,38 +229,27 @@ class Refusals(Folder):
     def test_what_cannot_be_translated_is_refused_by_the_node(self):
         self.imported(Parts().model())
 
-        def set_(at, **attributes):
-            def change(p):
-                p.nodes[at].attribute.extend(helper.make_attribute(*a) for a in attributes.items())
+        def set_(at, name, value):
+            return lambda p: p.nodes[at].attribute.append(helper.make_attribute(name, value))
 
-            return change
+        def field(at, name, value):
+            return lambda p: setattr(p.nodes[at], name, value)
 
-        def named(at, **fields):
-            def change(p):
-                for name, value in fields.items():
-                    setattr(p.nodes[at], name, value)
-
-            return change
-
-        said = self.changed(
-            named(1, op_type="Hardmax"), "net.onnx: 'Hardmax' at node 'last' is not supported"
-        )
+        hardmax = field(1, "op_type", "Hardmax")
+        said = self.changed(hardmax, "net.onnx: 'Hardmax' at node 'last' is not supported")
         self.assertIn("the operators are Add, AveragePool", said)
-        self.changed(named(1, domain="com.microsoft"), "'com.microsoft.Flatten' at node 'last'")
-        said = self.changed(set_(1, axis=2), "Flatten at another axis than 1 at node 'last'")
+        self.changed(field(1, "domain", "com.microsoft"), "'com.microsoft.Flatten' at node 'last'")
+        said = self.changed(set_(1, "axis", 2), "Flatten at another axis than 1 at node 'last'")
         self.assertNotIn("the operators are", said)  # it is one of them
-        self.changed(set_(0, auto_pad="SIDEWAYS"), "auto_pad SIDEWAYS at node 'first'")
-        self.changed(set_(0, strides=[1, -1]), "strides of -1 at node 'first'")
-        self.changed(set_(0, strides=2.5), "'Conv' with these shapes and options")
-        self.changed(set_(0, group=3), "'Conv' with these shapes and options", "'first'")
+        self.changed(set_(0, "auto_pad", "SIDEWAYS"), "auto_pad SIDEWAYS at node 'first'")
+        self.changed(set_(0, "strides", [1, -1]), "strides of -1 at node 'first'")
+        self.changed(set_(0, "strides", 2.5), "'Conv' with these shapes and options")
+        self.changed(set_(0, "group", 3), "'Conv' with these shapes and options", "'first'")
         for kernel in ([0, 4], [-3, 4], [1 << 40, 4], [5, 5]):
-            self.changed(set_(0, kernel_shape=kernel), "and a weight of [4, 4] at node 'first'")
+            self.changed(set_(0, "kernel_shape", kernel), "and a weight of [4, 4] at node 'first'")
 
         def inputs(at, i, name):
-            def change(p):
-                p.nodes[at].input[i] = name
-
-            return change
+            return lambda p: operator.setitem(p.nodes[at].input, i, name)
 
         self.changed(inputs(0, 1, "images"), "'Conv' with a weight that is no float32 constant")
         self.changed(inputs(1, 0, "nowhere"), "'Flatten' of 'nowhere', which no earlier node gives")
@@ -272,10 +261,9 @@ class Refusals(Folder):
         )
 
     def test_inputs_opsets_and_tensors(self):
-        def dims(p):
-            p.dims[2] = "h"
-
-        self.changed(dims, "the input 'images' has no fixed extent of axis 2")
+        self.changed(
+            lambda p: operator.setitem(p.dims, 2, "h"), "the input 'images' has no fixed extent of axis 2"
+        )
         self.changed(lambda p: setattr(p, "type", TensorProto.INT64), "the input 'images' is no float32")
         self.changed(lambda p: setattr(p, "opset", 9), "is of opset 9", "11 to 21")
         self.changed(lambda p: setattr(p, "opset", 30), "is of opset 30")
@@ -295,10 +283,11 @@ class Refusals(Folder):
         self.changed(weight(dims=[1, 1 << 30, 1 << 30, 1 << 30]), "'w'")
         self.changed(weight(data_type=3), "the tensor 'w' has the type 3 (INT8)")
         self.changed(weight(data_type=10), "has the type 10 (FLOAT16)")
-        twice = lambda p: lambda model: model.graph.initializer.append(
-            model.graph.initializer[0]
-        )  # noqa: E731
-        self.changed(twice, "two initializers have the name 'w'")
+
+        def twice(model):
+            model.graph.initializer.append(model.graph.initializer[0])
+
+        self.changed(lambda p: twice, "two initializers have the name 'w'")
 
     def test_a_weight_of_two_nodes(self):
         def change(p):
@@ -416,6 +405,10 @@ class Refusals(Folder):
 
 
 class Export(Folder):
+    def exported(self, name="all"):
+        export_onnx(self.folder / f"{name}.antichain", self.folder / f"{name}.onnx")
+        return self.folder / f"{name}.onnx"
+
     def everything(self):
         """Writes a network with every operator, and returns its graph.json."""
         nodes, shapes, weights = [], {"images": (2, 3, 16, 12)}, {}
@@ -473,8 +466,7 @@ class Export(Folder):
     def test_every_operator_survives_a_round_trip(self):
         graph = self.everything()
         self.program("info", "--graph", "all.antichain")
-        export_onnx(self.folder / "all.antichain", self.folder / "all.onnx")
-        onnx.checker.check_model(onnx.load(self.folder / "all.onnx"))
+        onnx.checker.check_model(onnx.load(self.exported()))
         again, weights, _ = self.imported(self.folder / "all.onnx")
         self.program("info", "--graph", "net.antichain")
         own = {n["name"]: n["op"] for n in graph["nodes"] if n["op"] not in ("dropout", "stochastic_depth")}
@@ -489,8 +481,7 @@ class Export(Folder):
     @unittest.skipIf(onnx_models is None or onnxruntime is None, "needs torch and onnxruntime")
     def test_onnxruntime_computes_every_operator(self):
         self.everything()
-        export_onnx(self.folder / "all.antichain", self.folder / "all.onnx")
-        self.imported(self.folder / "all.onnx")
+        self.imported(self.exported())
         images = onnx_models.torch.randn(2, 3, 16, 12)
         theirs = onnx_models.run_by_onnxruntime(self.folder / "all.onnx", images)
         for name in ("all", "net"):
@@ -501,24 +492,18 @@ class Export(Folder):
         for name in ("resnet20", "squeezenet1_0", "mobilenet_v3_large", "densenet121"):
             with self.subTest(name):
                 self.program("export", "--model", name, "--seed", 3, "--out", "own.antichain")
-                export_onnx(self.folder / "own.antichain", self.folder / "net.onnx")
-                graph, weights, _ = self.imported(self.folder / "net.onnx")
+                graph, weights, _ = self.imported(self.exported("own"))
                 own, state = self.read("own")
-                self.assertEqual(
-                    {n: a.tobytes() for n, a in weights.items()}, {n: a.tobytes() for n, a in state.items()}
-                )
-                self.assertEqual(graph["model"], "net")
+                here, there = ({n: a.tobytes() for n, a in w.items()} for w in (weights, state))
+                self.assertEqual(here, there)
+                self.assertEqual(graph["model"], "own")
                 here, there = ({n["name"]: n["op"] for n in g["nodes"]} for g in (graph, own))
                 self.assertEqual(here, {n: op for n, op in there.items() if op != "dropout"})
 
     def test_only_products_with_matrices_of_means_are_adaptive_pools(self):
+        sides = {"h": 3, "w": 4}
         nodes = [
-            {
-                "name": "pool",
-                "op": "adaptive_average_pool",
-                "inputs": ["images"],
-                "options": {"h": 3, "w": 4},
-            },
+            {"name": "pool", "op": "adaptive_average_pool", "inputs": ["images"], "options": sides},
             {"name": "flat", "op": "flatten", "inputs": ["pool"]},
             {"name": "fc", "op": "linear", "inputs": ["flat"], "options": {"out": 2}},
             {"name": "loss", "op": "softmax_cross_entropy", "inputs": ["fc", "labels"]},
@@ -526,8 +511,7 @@ class Export(Folder):
         inputs = [{"name": "images", "shape": [3, 5, 7], "dtype": "float32"}]
         weights = {"fc.weight": numpy.ones((2, 36), "f"), "fc.bias": numpy.ones(2, "f")}
         write_folder(self.folder / "own.antichain", graph_text("own", "a test", inputs, nodes), weights)
-        export_onnx(self.folder / "own.antichain", self.folder / "own.onnx")
-        graph, _, _ = self.imported(self.folder / "own.onnx")
+        graph, _, _ = self.imported(self.exported("own"))
         self.assertEqual(graph["nodes"][0]["op"], "adaptive_average_pool")
         larger, other = (onnx.load(self.folder / "own.onnx") for _ in range(2))
         larger.graph.input[0].type.tensor_type.shape.dim[2].dim_value = 6
@@ -535,17 +519,14 @@ class Export(Folder):
             self.imported(larger)
         tensor = other.graph.initializer[1]
         tensor.raw_data = bytes([0x40]) * len(tensor.raw_data)
-        with self.assertRaisesRegex(
-            AntichainError, "a second factor that is no float32 constant at node 'pool'"
-        ):
+        sentence = "a second factor that is no float32 constant at node 'pool'"
+        with self.assertRaisesRegex(AntichainError, sentence):
             self.imported(other)
 
     def test_attributes_of_zero_keep_their_type(self):
         self.everything()
-        export_onnx(self.folder / "all.antichain", self.folder / "all.onnx")
-        norm = next(
-            n for n in onnx.load(self.folder / "all.onnx").graph.node if n.op_type == "BatchNormalization"
-        )
+        nodes = onnx.load(self.exported()).graph.node
+        norm = next(n for n in nodes if n.op_type == "BatchNormalization")
         momentum = next(a for a in norm.attribute if a.name == "momentum")
         self.assertEqual((momentum.type, momentum.f), (onnx.AttributeProto.FLOAT, 0))
 
@@ -553,13 +534,12 @@ class Export(Folder):
         graph = self.everything()
         graph["nodes"][0]["op"] = "no_operator"
         (self.folder / "all.antichain/graph.json").write_text(json.dumps(graph))
-        with self.assertRaisesRegex(
-            AntichainError, "node 'conv': ONNX has no operator for our 'no_operator'"
-        ):
-            export_onnx(self.folder / "all.antichain", self.folder / "all.onnx")
+        sentence = "node 'conv': ONNX has no operator for our 'no_operator'"
+        with self.assertRaisesRegex(AntichainError, sentence):
+            self.exported()
         (self.folder / "all.antichain/weights.safetensors").unlink()
         with self.assertRaisesRegex(AntichainError, "can't read .*weights.safetensors"):
-            export_onnx(self.folder / "all.antichain", self.folder / "all.onnx")
+            self.exported()
 
     @unittest.skipIf(onnx_models is None or onnxruntime is None, "needs torchvision and onnxruntime")
     def test_onnxruntime_runs_what_is_exported(self):

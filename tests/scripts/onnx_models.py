@@ -27,24 +27,14 @@ except ImportError as missing:
 import graph_run  # noqa: E402
 
 from antichain import safetensors  # noqa: E402
+from antichain.graph_operators import DEFAULTS  # noqa: E402
 from antichain.onnx.exporting import export_onnx  # noqa: E402
 from antichain.onnx.importing import import_onnx  # noqa: E402
-from antichain.onnx.names import DEFAULTS  # noqa: E402
 
-MODELS = [
-    "resnet18",
-    "mobilenet_v2",
-    "mobilenet_v3_small",
-    "efficientnet_b0",
-    "convnext_tiny",
-    "densenet121",
-    "squeezenet1_1",
-    "shufflenet_v2_x0_5",
-    "googlenet",
-    "mnasnet0_5",
-    "regnet_y_400mf",
-    "resnext50_32x4d",
-]
+MODELS = (
+    "resnet18 mobilenet_v2 mobilenet_v3_small efficientnet_b0 convnext_tiny densenet121 squeezenet1_1 "
+    "shufflenet_v2_x0_5 googlenet mnasnet0_5 regnet_y_400mf resnext50_32x4d"
+).split()
 ALLOWED = 1e-5  # of the largest logit
 HAS_ONNXRUNTIME = importlib.util.find_spec("onnxruntime") is not None
 
@@ -61,9 +51,7 @@ class Evaluation(graph_run.GraphRun):
 
     def batch_norm(self, node, o, x):
         mean, variance = (self.parameter(f"{node['name']}.running_{s}") for s in ("mean", "var"))
-        return torch.nn.functional.batch_norm(
-            x, mean, variance, *self.weights(node), False, 0, o.get("eps", 1e-5)
-        )
+        return torch.nn.functional.batch_norm(x, mean, variance, *self.weights(node), False, 0, o["eps"])
 
     def logits(self, images):
         values = {self.graph["inputs"][0]["name"]: images.double()}

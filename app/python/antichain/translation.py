@@ -6,12 +6,24 @@ a permutation costs nothing until an operator needs the axes in their order: a L
 last axis of N x H x W x C works on the N x C x H x W that is stored.
 """
 
+import collections
 import dataclasses
 import math
+
+from antichain.graph_operators import DEFAULTS, PAIRS, one_or_two, output_shape, pair, parts_of
 
 
 class Unsupported(Exception):
     """What a row of the table can't translate: "max_pool2d with dilation 2". The caller says where it is."""
+
+
+def refuse_if(condition, what):
+    if condition:
+        raise Unsupported(what)
+
+
+def only(what, value, *supported):
+    refuse_if(value not in supported, f"{what} {value}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,13 +52,36 @@ class Value:
         return dataclasses.replace(self, order=tuple(self.order[axis] for axis in order))
 
 
+@dataclasses.dataclass(frozen=True)
+class Padded:
+    """An image with zeros around it, for the operator that follows."""
+
+    of: Value
+    zeros: list  # rows above, columns left, rows below, columns right
+
+
+class Names:
+    """Gives out names, each once: "relu", "relu_1", "relu_2"."""
+
+    def __init__(self, taken=(), separator="_"):
+        self.taken, self.counts, self.separator = set(taken), collections.Counter(), separator
+
+    def unique(self, name):
+        wanted = name
+        while name in self.taken:
+            self.counts[wanted] += 1
+            name = f"{wanted}{self.separator}{self.counts[wanted]}"
+        self.taken.add(name)
+        return name
+
+
 def natural(rank):
     return tuple(range(rank))
 
 
 class Shaping:
-    """Brings values into the order and the shape that an operator needs. A class that has it makes the nodes:
-    emit(op, inputs, shape, options, order, helper) adds one and returns its Value."""
+    """Brings values into the order and the shape that an operator needs. A class that has it adds the nodes:
+    new_node(op, inputs, options, helper, parts, shapes) adds one and returns its name."""
 
     def __init__(self, batch):
         self.batch = batch
@@ -57,9 +92,21 @@ class Shaping:
         """Returns the shape of x as a refusal has it."""
         return str(x.shape)
 
-    def same_shape(self, op, x, options=None):
-        """Adds a node that works on every number by itself."""
-        return self.emit(op, [x], x.stored, options, x.order)
+    def emit(self, op, inputs, options=None, order=None, helper=False, parts=None):
+        """Adds a node with the options that are not the usual ones, and returns its value, its axes read in
+        `order`. `parts` are its parameters and buffers, by the names that the operator gives them."""
+        usual = DEFAULTS.get(op, {})
+        options = {n: one_or_two(pair(v)) if n in PAIRS else v for n, v in (options or {}).items()}
+        stored, whole = [x.stored for x in inputs], {**usual, **options}
+        shape = tuple(output_shape(op, whole, stored))
+        differing = {key: value for key, value in options.items() if usual.get(key) != value}
+        shapes = parts_of(op, whole, stored[0])
+        name = self.new_node(op, [x.node for x in inputs], differing, helper, parts or {}, shapes)
+        return Value(name, shape, tuple(order or natural(len(shape))))
+
+    def same_axes(self, op, x, options=None, parts=None):
+        """Adds a node whose output has the axes of x in their order."""
+        return self.emit(op, [x], options, x.order, parts=parts)
 
     def plain(self, x):
         """Returns x with its axes stored in their order."""
@@ -67,7 +114,7 @@ class Shaping:
             return x
         if (x.node, x.order) not in self.plain_forms:
             self.plain_forms[x.node, x.order] = self.emit(
-                "permute", [x], x.shape, {"order": list(x.order)}, helper=True
+                "permute", [x], {"order": list(x.order)}, helper=True
             )
         return self.plain_forms[x.node, x.order]
 
@@ -84,8 +131,8 @@ class Shaping:
             raise Unsupported("a tensor of one number a sample without an axis for it")
         x = self.plain(x)
         if len(shape) == 2 and x.rank == 4:
-            return self.emit("flatten", [x], shape, helper=helper)
-        return self.emit("reshape", [x], shape, {"shape": list(shape[1:])}, helper=helper)
+            return self.emit("flatten", [x], helper=helper)
+        return self.emit("reshape", [x], {"shape": list(shape[1:])}, helper=helper)
 
     def image(self, x, axis):
         """Returns x as N x C x H x W with C for the axis, and a function that brings such an image back."""
@@ -117,11 +164,23 @@ class Shaping:
 
     # What the operators of several frameworks become
 
+    def linear(self, x, out, parts):
+        options = {"out": out, "bias": "bias" in parts}
+        if x.rank == 2:
+            return self.emit("linear", [self.plain(x)], options, parts=parts)
+        # Over the last of more axes it is a 1 x 1 convolution over the channels.
+        image, restored = self.image(x, x.rank - 1)
+        return restored(self.emit("conv2d", [image], {**options, "kernel": 1, "matrix": True}, parts=parts))
+
+    def batch_norm(self, x, options, parts):
+        image, restored = self.image(x, 1) if x.rank != 4 else (self.plain(x), lambda y: y)
+        return restored(self.emit("batch_norm", [image], options, parts=parts))
+
     def softmax(self, x, axis):
         if x.rank == 2:
-            return self.emit("softmax", [self.plain(x)], x.shape)
+            return self.emit("softmax", [self.plain(x)])
         image, restored = self.image(x, axis)
-        return restored(self.emit("softmax", [image], image.stored))
+        return restored(self.emit("softmax", [image]))
 
     def mean(self, x, axes, keep):
         """Returns the mean over axes. Where `keep`, they stay with the extent 1."""
@@ -129,20 +188,18 @@ class Shaping:
         if not stored or 0 in axes or len(set(stored)) < len(stored):
             raise Unsupported("a mean over the samples")
         if keep:
-            shape = tuple(1 if axis in stored else extent for axis, extent in enumerate(x.stored))
             if x.rank == 4 and stored == [2, 3]:
-                return self.emit("global_average_pool", [x], shape, order=x.order)
-            return self.emit("mean", [x], shape, {"axes": stored, "keep_dims": True}, x.order)
+                return self.same_axes("global_average_pool", x)
+            return self.same_axes("mean", x, {"axes": stored, "keep_dims": True})
         left = [axis for axis in natural(x.rank) if axis not in stored]
         order = tuple(left.index(axis) for axis in x.order if axis in left)
-        return self.emit("mean", [x], tuple(x.stored[axis] for axis in left), {"axes": stored}, order)
+        return self.emit("mean", [x], {"axes": stored}, order)
 
     def concat(self, parts, axis):
         if len(parts) == 1:
             return parts[0]
         images, restored = self.images(parts, axis)
-        channels = sum(x.stored[1] for x in images)
-        return restored(self.emit("concat", images, (self.batch, channels, *images[0].stored[2:])))
+        return restored(self.emit("concat", images))
 
     def part(self, x, axis, begin, end, step=1):
         """Returns x[begin:end:step] along an axis."""
@@ -154,9 +211,8 @@ class Shaping:
             raise Unsupported("a part of the samples")
         if step < 1 or begin >= end:
             raise Unsupported(f"an empty part [{begin}:{end}:{step}]")
-        shape, options = list(x.stored), {"axis": x.axis(axis), "begin": begin, "end": end}
-        shape[x.axis(axis)] = len(range(begin, end, step))
-        return self.emit("slice", [x], shape, options if step == 1 else {**options, "step": step}, x.order)
+        options = {"axis": x.axis(axis), "begin": begin, "end": end, "step": step}
+        return self.same_axes("slice", x, options)
 
     def in_order(self, x, order):
         """Returns x with its axes in another order, in which the samples stay the first."""
@@ -169,7 +225,7 @@ class Shaping:
             raise Unsupported(f"a sum of {self.text(a)} and {self.text(b)} (both have one shape)")
         if a.order != b.order:
             a, b = self.plain(a), self.plain(b)
-        return self.emit("add", [a, b], a.stored, order=a.order)
+        return self.emit("add", [a, b], order=a.order)
 
     def multiply(self, a, b):
         if math.prod(a.shape) < math.prod(b.shape):
@@ -179,4 +235,4 @@ class Shaping:
         if a.stored != b.stored and (a.rank != 4 or b.stored != (*a.stored[:2], 1, 1)):
             said = f"{self.text(a)} and {self.text(b)} (a factor has the same shape, or N x C x 1 x 1)"
             raise Unsupported(f"a product of {said}")
-        return self.emit("multiply", [a, b], a.stored, order=a.order)
+        return self.emit("multiply", [a, b], order=a.order)

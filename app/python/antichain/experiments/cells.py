@@ -12,6 +12,7 @@ its results. It is a dictionary, and a finished one is a file, so that an interr
   measured    {step_s, steps, data, starved_share, loss: [{step, loss}], test_accuracy}, where it was trained
 """
 
+import itertools
 import json
 
 from antichain.experiments.start import BAD_INPUT, refusal
@@ -58,6 +59,11 @@ def find(cells, model, method, ranks):
         if (cell["model"], cell["method"], cell["ranks"]) == (model, method, ranks):
             return None if "refusal" in cell else cell
     return None
+
+
+def find_all(cells, models, methods, ranks):
+    """Returns the cells that have results, of every combination in this order."""
+    return [cell for key in itertools.product(models, methods, ranks) if (cell := find(cells, *key))]
 
 
 def step_s(cell):

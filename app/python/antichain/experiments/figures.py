@@ -3,7 +3,6 @@ of the plan's graph, which colour-blind readers can tell apart. Lines also diffe
 dashes."""
 
 import contextlib
-import itertools
 import json
 import shutil
 
@@ -59,8 +58,7 @@ def draw(study, cells):
 
 def _shown(study, cells, model):
     """Returns the cell whose plan is drawn: of the first method that has one, on the most ranks."""
-    found = (of.find(cells, model, method, max(study.ranks)) for method in study.methods)
-    return next(filter(None, found), None)
+    return next(iter(of.find_all(cells, [model], study.methods, [max(study.ranks)])), None)
 
 
 def _plan(study, cell):
@@ -138,14 +136,9 @@ class _Painter:
             axes.bar(at, heights, width * 0.95, color=COLOURS[colour % len(COLOURS)], hatch=hatch, label=name)
         axes.set_xticks(range(len(groups)), groups, rotation=20 if len(groups) > 5 else 0)
 
-    def _find(self, models, methods, ranks):
-        """Returns the cells that have results, of every combination in this order."""
-        every = itertools.product(models, methods, ranks)
-        return [cell for key in every if (cell := of.find(self.cells, *key))]
-
     def _overview(self, kind, methods, more):
         most, models = self.ranks[-1], self.study.models
-        if not self._find(models, methods, [most]):
+        if not of.find_all(self.cells, models, methods, [most]):
             return
         width = min(max(400 + 12 * len(models) * len(methods), 700), 1200)
         title = f"Speedup on {most} ranks, {self.label}{more}"
@@ -158,14 +151,14 @@ class _Painter:
             self._bars(axes, models, series)
 
     def _speedups(self, model):
-        if len(self.ranks) < 2 or not self._find([model], self.study.methods, self.ranks):
+        if len(self.ranks) < 2 or not of.find_all(self.cells, [model], self.study.methods, self.ranks):
             return
         ends = [self.ranks[0], self.ranks[-1]]
         title = f"{model}, {self.label}"
         with self._figure(model, "speedup", title, "ranks", "speedup over one rank") as axes:
             axes.plot(ends, ends, color="#999999", linestyle=":", label="as many times as ranks")
             for method in self.study.methods:
-                cells = self._find([model], [method], self.ranks)
+                cells = of.find_all(self.cells, [model], [method], self.ranks)
                 x, y = [cell["ranks"] for cell in cells], [of.speedup(self.cells, cell) for cell in cells]
                 if cells:
                     i = of.METHODS.index(method)
@@ -176,7 +169,7 @@ class _Painter:
     def _stages(self, model):
         """The difference to the longest bar of a method is imbalance."""
         most = self.ranks[-1]
-        cells = self._find([model], self.study.methods, [most])
+        cells = of.find_all(self.cells, [model], self.study.methods, [most])
         if not cells:
             return
         label = "predicted" if self.study.mode == "measure" else self.label
@@ -244,7 +237,7 @@ class _Painter:
         axes.set(xlim=(0, end), ylim=(ranks - 0.4, -0.6), yticks=range(ranks))
 
     def _losses(self, model):
-        cells = self._find([model], self.study.methods, self.ranks)
+        cells = of.find_all(self.cells, [model], self.study.methods, self.ranks)
         cells = [cell for cell in cells if len(cell.get("measured", {}).get("loss", ())) > 1]
         if not cells:
             return

@@ -99,11 +99,8 @@ class Report:
         table = text_table(header, [first, *([m, *row[1:]] for m, row in zip(self.study.methods, rows))])
         return f"Beside the publication: {self.mode}, mean of {models} (and the best)\n{table}"
 
-    def _find(self, model, method, ranks):
-        return of.find(self.cells, model, method, ranks)
-
     def _speedup(self, model, method, ranks):
-        cell = self._find(model, method, ranks)
+        cell = of.find(self.cells, model, method, ranks)
         return of.speedup(self.cells, cell) if cell else None
 
     def _speedup_text(self, model, method, ranks):
@@ -173,7 +170,7 @@ class Report:
         }[self.study.mode]
         rows = []
         for ranks in self.study.ranks:
-            found = [cell for method in self.study.methods if (cell := self._find(model, method, ranks))]
+            found = of.find_all(self.cells, [model], self.study.methods, [ranks])
             # On one rank all methods do the same.
             rows += [self._model_row(cell) for cell in (found[:1] if ranks == 1 else found)]
         self.document.heading(literal(model))

@@ -59,11 +59,7 @@ def _time(program, out, profile, method, devices):
 
 
 def _short(x):
-    """Returns three digits: "14.6", "0.05"; whole numbers from 1,000 on."""
-    return f"{x:.3g}" if x < 1000 else f"{x:,.0f}"
-
-
-def _ratio(x):
+    """Returns three digits: "14.6", "0.05"; and of larger numbers the whole ones."""
     return f"{x:.3g}" if x < 100 else f"{x:,.0f}"
 
 
@@ -89,7 +85,7 @@ def grids(rows):
     for row in rows:
         key = [row["model"], str(row["devices"])]
         proved = {True: "yes", False: "no", None: "-"}[row.get("antichain", {}).get("proved_optimal")]
-        ratio = _ratio(row["times_as_fast"]) if "times_as_fast" in row else "-"
+        ratio = _short(row["times_as_fast"]) if "times_as_fast" in row else "-"
         tables[0][2].append([*key, _theirs(row, "own_method_s"), _ms(row, "antichain"), ratio, proved])
         fields = {"handsplit": "handsplit_min", "cudasize": "cudasize_s", "hashrate": "hashrate_s"}
         pairs = [(_theirs(row, field), _ms(row, method)) for method, field in fields.items()]
@@ -102,7 +98,7 @@ def beside_the_publication(rows):
     ratios = [row["times_as_fast"] for row in rows if "times_as_fast" in row]
     if not ratios:
         return "The publication has no row for these models and devices."
-    least, most, mean = map(_ratio, (min(ratios), max(ratios), statistics.geometric_mean(ratios)))
+    least, most, mean = map(_short, (min(ratios), max(ratios), statistics.geometric_mean(ratios)))
     return (
         f"antichain, which is exact, plans {least} to {most} times as fast as the publication says of its own"
         f" method, {mean} in the geometric mean of {counted(len(ratios), 'row')}; profiles and machines are"

@@ -13,11 +13,11 @@ from onnx import helper, numpy_helper
 from antichain import safetensors
 from antichain.error import AntichainError
 from antichain.folder import GRAPH, WEIGHTS
+from antichain.graph_operators import DEFAULTS, PAIRS, four, output_shape, pair, parts_of, row_of
 from antichain.onnx.messages import MOST_BYTES
 from antichain.onnx import names
-from antichain.onnx.names import DEFAULTS, FORMS, PAIRS, four, pair
+from antichain.onnx.names import FORMS
 from antichain.onnx.patterns import pattern_of
-from antichain.onnx.shapes import output_shape, parts_of, row_of
 from antichain.onnx.simplify import window_means
 
 IR_VERSION = 8  # that of opset 17

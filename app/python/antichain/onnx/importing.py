@@ -12,14 +12,13 @@ from onnx import shape_inference
 
 from antichain.error import AntichainError
 from antichain.folder import graph_text, write_folder
-from antichain.onnx import shapes
+from antichain.graph_operators import text
 from antichain.onnx.constants import Constants
 from antichain.onnx.messages import DAMAGED, Constant, Node, read_file
-from antichain.onnx.names import DEFAULTS, PAIRS, one_or_two, pair
 from antichain.onnx.rows import ROWS
 from antichain.onnx.simplify import simplify
 from antichain.refusal import grouped, not_supported
-from antichain.translation import Shaping, Unsupported, Value, natural
+from antichain.translation import Names, Padded, Shaping, Unsupported, Value, natural
 
 # Every tensor has so many samples while translating: a prime, so that no other extent is equal by chance.
 SAMPLES = 251
@@ -29,21 +28,18 @@ LABELS, LOSS = "labels", "loss"
 
 
 @dataclasses.dataclass(frozen=True)
-class Padded:
-    """An image with zeros around it, for the operator that follows."""
-
-    of: Value
-    zeros: list  # rows above, columns left, rows below, columns right
-    refused = "padding by zeros for anything but a convolution and average pooling"
-
-
-@dataclasses.dataclass(frozen=True)
 class Widened:
     """A value that is repeated along axes of extent 1, for a product."""
 
     of: Value
     shape: list
-    refused = "Expand in front of anything but a product"
+
+
+# What is said where they stand in front of another operator.
+REFUSED = {
+    Padded: "padding by zeros for anything but a convolution and average pooling",
+    Widened: "Expand in front of anything but a product",
+}
 
 
 def node_name(name):
@@ -60,7 +56,7 @@ class Translation(Shaping):
         self.origin, self.opset, self.constants = file.origin, file.opset, constants
         self.nodes, self.weights = [], {}
         self.values = {}  # by the names of the file's tensors; None where it could not be translated
-        self.names, self.taken = {LABELS}, collections.Counter()
+        self.names = Names([LABELS], "~")
         self.whole = set()  # matrices that nodes have as a weight
         self.file_samples = None
         self.node = None
@@ -78,8 +74,8 @@ class Translation(Shaping):
     def input(self, i=0, pending=()):
         """Returns an input that is computed. What is pending of it must be of that class."""
         value = self._computed(i)
-        if isinstance(value, (Padded, Widened)) and not isinstance(value, pending):
-            raise Unsupported(value.refused)
+        if type(value) in REFUSED and not isinstance(value, pending):
+            raise Unsupported(REFUSED[type(value)])
         return value
 
     def padded_input(self):
@@ -131,17 +127,12 @@ class Translation(Shaping):
 
     @staticmethod
     def text(x):
-        return shapes.text(x.shape, SAMPLES)
+        return text(x.shape, SAMPLES)
 
     # What makes nodes
 
     def unique(self, name):
-        wanted = name = node_name(name)
-        while name in self.names:
-            self.taken[wanted] += 1
-            name = f"{wanted}~{self.taken[wanted]}"
-        self.names.add(name)
-        return name
+        return self.names.unique(node_name(name))
 
     def _name_of(self, parts):
         """A node with parameters has the name that they begin with: "conv1" of conv1.weight. So they keep the
@@ -149,13 +140,13 @@ class Translation(Shaping):
         for own, part in parts.items():
             ending = f".{own}" if own else ""
             prefix = part.name.removesuffix(ending)
-            if part.name.endswith(ending) and prefix == node_name(prefix) and prefix not in self.names:
+            if part.name.endswith(ending) and prefix == node_name(prefix) and prefix not in self.names.taken:
                 return prefix
         return self.node.called or self.node.op
 
     def _take_part(self, name, own, part, shape):
         if part.array.size != numpy.prod(shape, dtype=object):
-            said, wanted = shapes.text(part.array.shape), shapes.text(shape)
+            said, wanted = text(part.array.shape), text(shape)
             own = own.replace("_", " ") or "factor"
             raise Unsupported(f"'{self.node.op}' with a {own} of {said} where {wanted} is expected")
         # Exporters store equal tensors once, so vectors are copied. A matrix that two nodes share is one
@@ -167,20 +158,14 @@ class Translation(Shaping):
         self.constants.take(part.array.size)
         self.weights[f"{name}.{own}" if own else name] = part.array.reshape(shape)
 
-    def emit(self, op, inputs, shape=None, options=None, order=None, helper=False, parts=None):
-        """Adds a node and returns its value, its axes read in `order`. `parts` are constants that are its
-        parameters and buffers, by the names that the operator gives them."""
-        parts, usual = parts or {}, DEFAULTS.get(op, {})
-        options = {n: one_or_two(pair(v)) if n in PAIRS else v for n, v in (options or {}).items()}
-        stored, whole = [x.stored for x in inputs], {**usual, **options}
-        shape = shapes.output_shape(op, whole, stored)  # also where it is given: it says what does not fit
+    def new_node(self, op, inputs, options, helper, parts, shapes):
+        """Adds a node, whose parameters and buffers are constants, and returns its name."""
         name = self.unique(self._name_of(parts))
-        for own, extents in shapes.parts_of(op, whole, stored[0]).items():
+        for own, extents in shapes.items():
             self._take_part(name, own, parts[own], extents)
-        entry = {"name": name, "op": op, "inputs": [x.node for x in inputs]}
-        differing = {key: value for key, value in options.items() if usual.get(key) != value}
-        self.nodes.append({**entry, **({"options": differing} if differing else {})})
-        return Value(name, tuple(shape), tuple(order or natural(len(shape))))
+        entry = {"name": name, "op": op, "inputs": inputs}
+        self.nodes.append({**entry, **({"options": options} if options else {})})
+        return name
 
     def begin(self, node):
         self.node, self.plain_forms = node, {}
@@ -324,10 +309,10 @@ def import_onnx(path, folder):
         translate_nodes(t, file, nodes)
         add_loss(t, output)
         inputs.append({"name": LABELS, "shape": [], "dtype": "int32"})
-        text = graph_text(model_name(path), made_by(file), inputs, t.nodes)
+        graph = graph_text(model_name(path), made_by(file), inputs, t.nodes)
     except Unsupported as problem:
         raise AntichainError(f"{path}: {problem} is not supported") from problem
     except WRONG as problem:  # fields of other types than the format has
         raise AntichainError(f"{path}: {DAMAGED} ({problem})") from problem
-    write_folder(folder, text, t.weights)
+    write_folder(folder, graph, t.weights)
     warn_of_folded_norms(file, nodes)

@@ -8,8 +8,8 @@ import numpy
 import onnx
 
 from antichain.error import AntichainError
+from antichain.graph_operators import text
 from antichain.onnx.names import NEWEST_OPSET, OLDEST_OPSET
-from antichain.onnx.shapes import text
 from antichain.translation import Unsupported
 
 MOST_BYTES, MOST_EXTERNAL_BYTES = 2 << 30, 8 << 30

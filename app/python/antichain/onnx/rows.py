@@ -7,11 +7,11 @@ import math
 
 import numpy
 
+from antichain.graph_operators import one_or_two, padding, reach, text
 from antichain.onnx.messages import Constant
-from antichain.onnx.names import ALIKE, RESIZES, WINDOWS, one_or_two, padding
-from antichain.onnx.shapes import reach, text
+from antichain.onnx.names import ALIKE, RESIZES, WINDOWS
 from antichain.onnx.simplify import is_hardsigmoid
-from antichain.translation import Unsupported, natural
+from antichain.translation import Unsupported, natural, only, refuse_if
 
 MOST_OPTION = 1 << 15
 ROWS = {}
@@ -25,23 +25,14 @@ def row(*names):
     return enter
 
 
-def refuse_if(condition, what):
-    if condition:
-        raise Unsupported(what)
-
-
-def only(what, value, supported):
-    refuse_if(value != supported, f"{what} {value}")
-
-
 def activate(function):
-    return lambda t, node: t.same_shape("activate", t.input(), {"function": function})
+    return lambda t, node: t.same_axes("activate", t.input(), {"function": function})
 
 
 @row(*ALIKE)
 def alike(t, node):
     op, options = ALIKE[node.op]
-    return t.same_shape(op, t.input(), options)
+    return t.same_axes(op, t.input(), options)
 
 
 ROWS["Swish"] = activate("silu")
@@ -74,7 +65,7 @@ def clip(t, node):
 
     low, high = bound("min", 1), bound("max", 2)
     if low == 0 and (high is None or high > 3e38):
-        return t.same_shape("relu", t.input())
+        return t.same_axes("relu", t.input())
     refuse_if((low, high) != (0, 6), "Clip to other bounds than 0 and 6 (ReLU6), or 0 alone,")
     return activate("relu6")(t, node)
 
@@ -98,7 +89,7 @@ def dropout(t, node):
     p = t.weight(1, "a ratio").number if node.has(1) else node.get("ratio", 0.5)
     p = round(-1 if p is None else p, 6)
     refuse_if(not 0 <= p < 1, f"Dropout of {p}")
-    return t.same_shape("dropout", t.input(), {"p": p}) if p else t.input()
+    return t.same_axes("dropout", t.input(), {"p": p}) if p else t.input()
 
 
 @row("Softmax")
@@ -167,11 +158,11 @@ def conv(t, node):
     pads = [a + b for a, b in zip(zeros, pads)]
     options.update(pad=padding(pads), groups=groups, bias="bias" in parts)
     if not transposed:
-        return t.emit("conv2d", [x], options={**options, "out": shape[0]}, parts=parts)
+        return t.emit("conv2d", [x], {**options, "out": shape[0]}, parts=parts)
     refuse_if(pads[:2] != pads[2:], "ConvTranspose with another padding at the ends")
     more = pair_of(node.ints(WINDOWS["output_pad"], (0, 0)), "output_padding")
     options.update(out=shape[1] * groups, output_pad=more)
-    return t.emit("conv_transpose2d", [x], options=options, parts=parts)
+    return t.emit("conv_transpose2d", [x], options, parts=parts)
 
 
 @row("MaxPool", "AveragePool")
@@ -182,7 +173,7 @@ def pool(t, node):
         other = node.ints("input_size") != list(x.shape[2:])
         refuse_if(other, "two products with matrices that are of another size than the image")
         h, w = pair_of(node.ints("output_size"), "a size")
-        return t.emit("adaptive_average_pool", [x], options={"h": h, "w": w})
+        return t.emit("adaptive_average_pool", [x], {"h": h, "w": w})
     x, zeros = t.padded_input() if average else (t.input(), [0] * 4)
     x = image_of(t, x, node.op)
     options, own = windows_of(t, node, x, pair_of(node.ints(WINDOWS["kernel"]), "a kernel", 1))
@@ -193,7 +184,7 @@ def pool(t, node):
     options.update(pad=padding(pads), ceil_mode=node.get("ceil_mode", 0) != 0)
     if average:
         options["count_include_pad"] = node.get(WINDOWS["count_include_pad"], 0) != 0 or not any(own)
-    return t.emit("average_pool" if average else "max_pool", [x], options=options)
+    return t.emit("average_pool" if average else "max_pool", [x], options)
 
 
 @row("ReduceMean")
@@ -238,7 +229,7 @@ def resize(t, node):
         fits = s[:2] == [1, 1] and all(0 < value < MOST_OPTION for value in s[2:])
         refuse_if(not fits, "Resize of other than height and width")
         options["scale"] = one_or_two(s[2:])
-    return t.emit("interpolate", [x], options=options)
+    return t.emit("interpolate", [x], options)
 
 
 # Linear layers
@@ -254,12 +245,7 @@ def linear(t, node):
     if node.op == "MatMul" or node.get("transB", 0) == 0:
         weight = Constant(weight.name, weight.array.T)
     x, parts = t.input(), t.weight_and_bias(weight)
-    options = {"out": weight.array.shape[0], "bias": "bias" in parts}
-    if x.rank == 2:
-        return t.emit("linear", [t.plain(x)], options=options, parts=parts)
-    # Over the last of more axes it is a 1 x 1 convolution over the channels.
-    image, restored = t.image(x, x.rank - 1)
-    return restored(t.emit("conv2d", [image], options={**options, "kernel": 1, "matrix": True}, parts=parts))
+    return t.linear(x, weight.array.shape[0], parts)
 
 
 # Norms
@@ -273,9 +259,7 @@ def batch_norm(t, node):
     parts["num_batches_tracked"] = Constant("", numpy.int64(0))
     # What the file calls momentum is the share of the old statistics.
     momentum = t.float32(round(1 - node.get("momentum", 0.9), 6))
-    image, restored = t.image(x, 1) if x.rank != 4 else (t.plain(x), lambda y: y)
-    options = {"eps": t.epsilon(), "momentum": momentum}
-    return restored(t.emit("batch_norm", [image], options=options, parts=parts))
+    return t.batch_norm(x, {"eps": t.epsilon(), "momentum": momentum}, parts)
 
 
 @row("LayerNormalization")
@@ -292,10 +276,10 @@ def layer_norm(t, node):
     options = {"eps": t.epsilon(), "affine": bool(parts), "bias": "bias" in parts or not parts}
     if len(axes) == 1 and x.rank == 4 and x.axis(axes[0]) == 1:
         options["channels"] = True
-        return t.emit("layer_norm", [x], options=options, order=x.order, parts=parts)
+        return t.same_axes("layer_norm", x, options, parts)
     refuse_if(axes[-1] != x.rank - 1, "LayerNormalization over other than the last axes")
     options["over"] = list(x.shape[axes[0] :])
-    return t.emit("layer_norm", [t.plain(x)], options=options, parts=parts)
+    return t.emit("layer_norm", [t.plain(x)], options, parts=parts)
 
 
 @row("GroupNormalization", "InstanceNormalization")
@@ -313,7 +297,7 @@ def group_norm(t, node):
                 if part.array.size * times == channels:
                     parts[name] = Constant(part.name, numpy.repeat(part.array.ravel(), times))
     options = {"groups": groups, "eps": t.epsilon(), "affine": bool(parts)}
-    return t.emit("group_norm", [x], options=options, parts=parts)
+    return t.emit("group_norm", [x], options, parts=parts)
 
 
 # Arithmetic
@@ -334,7 +318,7 @@ def scale_channels(t, x, factor):
         raise Unsupported(
             f"a product of {t.text(x)} and a constant of {text(shape)} (one factor per channel is)"
         )
-    return t.emit("layer_scale", [x], order=x.order, parts={"": factor})
+    return t.same_axes("layer_scale", x, parts={"": factor})
 
 
 @row("Mul")

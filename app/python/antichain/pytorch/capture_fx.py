@@ -20,21 +20,10 @@ from antichain.pytorch.autograd_functions import NO_GRADIENT, functions_entered
 from antichain.pytorch.calls import Kind, Tensor, Where, is_users, line_here, map_leaves, tensors_in
 
 # Methods that return no tensor and say nothing about the numbers in it.
-ABOUT_SHAPES = {
-    "size",
-    "dim",
-    "ndimension",
-    "numel",
-    "nelement",
-    "stride",
-    "element_size",
-    "is_contiguous",
-    "is_floating_point",
-    "is_complex",
-    "get_device",
-    "type",
-    "storage_offset",
-}
+ABOUT_SHAPES = (
+    "size dim ndimension numel nelement stride element_size is_contiguous is_floating_point "
+    "is_complex get_device type storage_offset"
+).split()
 # Methods that make a tensor without the numbers of the one that they are called of.
 ABOUT_NO_NUMBERS = ("new_", "empty_like", "full_like", "ones_like", "rand", "zeros_like")
 TO_NUMBERS = {"__bool__", "__float__", "__index__", "__int__", "allclose", "equal", "item", "numpy", "tolist"}

@@ -9,25 +9,7 @@ import re
 
 from antichain.error import AntichainError
 from antichain.pytorch.calls import Kind, Tensor, references
-
-
-class Names:
-    """Gives out names, each once: "relu", "relu_1", "relu_2"."""
-
-    def __init__(self, taken=()):
-        self.uses = {name: 1 for name in taken}
-
-    def unique(self, name):
-        while True:
-            uses = self.uses.get(name, 0)
-            self.uses[name] = uses + 1
-            if uses == 0:
-                return name
-            name, last = f"{name}_{uses}", name
-            if name not in self.uses:
-                self.uses[name] = 1
-                return name
-            name = last
+from antichain.translation import Names
 
 
 def parameters(call):

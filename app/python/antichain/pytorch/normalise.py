@@ -14,16 +14,6 @@ import torch
 from antichain.error import AntichainError
 from antichain.pytorch.calls import Call, Captured, Tensor, map_leaves
 
-OPERATORS = {
-    "iadd": operator.add,
-    "isub": operator.sub,
-    "imul": operator.mul,
-    "itruediv": operator.truediv,
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "truediv": operator.truediv,
-}
 # Functions of other names that do the same as these.
 SAME = {
     "truediv": "div",
@@ -80,7 +70,7 @@ def _pure(node, where):
     else:
         name, home = target.__name__, None
     if target in (operator.iadd, operator.isub, operator.imul, operator.itruediv):
-        return name[1:], OPERATORS[name], True
+        return name[1:], getattr(operator, name[1:]), True
     in_place = name.endswith("_") and not name.endswith("__")
     if home is None:
         if in_place and hasattr(torch, name[:-1]):

@@ -5,38 +5,21 @@ PyTorch has. It returns the result's Value. What it can't translate it refuses w
 the option and its value; arguments that a row does not list are refused by the caller.
 """
 
+from antichain.graph_operators import padding as padding_of
 from antichain.pytorch.calls import Tensor
-from antichain.pytorch.translate import Expanded, Noise, Padded, Unsupported, Value, natural, parameter
+from antichain.pytorch.translate import Expanded, Noise, parameter
+from antichain.translation import Padded, Unsupported, Value, natural, only, refuse_if
 
 ROWS = {}
 
 # Of layers/: what graph.json knows.
 OPERATORS = [
     "activate (gelu, hardsigmoid, hardswish, relu6, sigmoid, silu)",
-    "adaptive_average_pool",
-    "add",
-    "average_pool",
-    "batch_norm",
-    "concat",
-    "conv2d",
-    "conv_transpose2d",
-    "dropout",
-    "flatten",
-    "global_average_pool",
-    "group_norm",
-    "interpolate",
-    "layer_norm",
-    "layer_scale",
-    "linear",
-    "max_pool",
-    "mean",
-    "multiply",
-    "permute",
-    "relu",
-    "reshape",
-    "slice",
-    "softmax",
-    "stochastic_depth",
+    *(
+        "adaptive_average_pool add average_pool batch_norm concat conv2d conv_transpose2d dropout "
+        "flatten global_average_pool group_norm interpolate layer_norm layer_scale linear max_pool "
+        "mean multiply permute relu reshape slice softmax stochastic_depth"
+    ).split(),
 ]
 
 
@@ -48,16 +31,9 @@ def row(*keys):
     return enter
 
 
-def only(what, value, *allowed):
-    if value not in allowed:
-        raise Unsupported(f"{what} {value}")
-
-
 def within(what, eps, momentum=0.1):
-    if not eps > 0:
-        raise Unsupported(f"{what} eps {eps}")
-    if not 0 <= momentum <= 1:
-        raise Unsupported(f"{what} momentum {momentum}")
+    refuse_if(not eps > 0, f"{what} eps {eps}")
+    refuse_if(not 0 <= momentum <= 1, f"{what} momentum {momentum}")
 
 
 def tensor(x, what="an input"):
@@ -83,8 +59,7 @@ def pair(x, what="a size"):
     values = [int(v) for v in x] if isinstance(x, (tuple, list)) else [int(x)]
     if len(values) == 1:
         values *= 2
-    if len(values) != 2:
-        raise Unsupported(f"{what} of {len(values)} numbers (images have a height and a width)")
+    refuse_if(len(values) != 2, f"{what} of {len(values)} numbers (images have a height and a width)")
     return values
 
 
@@ -104,9 +79,13 @@ def sizes(args):
 
 def image(t, x, what):
     x = t.plain(tensor(x))
-    if x.rank != 4:
-        raise Unsupported(f"'{what}' of a tensor {x.shape} that is not N x C x H x W")
+    refuse_if(x.rank != 4, f"'{what}' of a tensor {x.shape} that is not N x C x H x W")
     return x
+
+
+def given(**tensors):
+    """Returns those that are given."""
+    return {own: tensor for own, tensor in tensors.items() if tensor is not None}
 
 
 # Convolutions and linear layers
@@ -114,9 +93,7 @@ def image(t, x, what):
 
 @row("conv2d")
 def conv2d(t, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-    before = after = (0, 0)
-    if isinstance(x, Padded):
-        before, after, x = x.before, x.after, x.of
+    x, zeros = (x.of, x.zeros) if isinstance(x, Padded) else (x, [0] * 4)
     x = image(t, x, "conv2d")
     shape = parameter(weight, "a weight")
     kernel, dilation = list(shape[2:]), pair(dilation)
@@ -126,79 +103,38 @@ def conv2d(t, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
         last = [n - f for n, f in zip(total, first)]
     else:
         first = last = [0, 0] if padding == "valid" else pair(padding)
-    before, after = ([a + b for a, b in zip(*both)] for both in ((before, first), (after, last)))
-    stride = pair(stride)
-    size = [
-        (n + b + a - d * (k - 1) - 1) // s + 1
-        for n, b, a, d, k, s in zip(x.shape[2:], before, after, dilation, kernel, stride)
-    ]
     options = {
         "out": shape[0],
         "kernel": kernel,
-        "stride": stride,
-        "pad": before if before == after else {"before": before, "after": after},
+        "stride": pair(stride),
+        "pad": padding_of([a + b for a, b in zip(zeros, [*first, *last])]),
+        "dilation": dilation,
+        "groups": groups,
+        "bias": bias is not None,
     }
-    if dilation != [1, 1]:
-        options["dilation"] = dilation
-    if groups != 1:
-        options["groups"] = groups
-    if bias is None:
-        options["bias"] = False
-    t.uses(weight=weight, bias=bias)
-    return t.emit("conv2d", [x], (t.batch, shape[0], *size), options)
+    return t.emit("conv2d", [x], options, parts=given(weight=weight, bias=bias))
 
 
 @row("conv_transpose2d")
 def conv_transpose2d(t, x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     x = image(t, x, "conv_transpose2d")
     shape = parameter(weight, "a weight")
-    kernel, stride, pad, more, dilation = list(shape[2:]), *map(
-        pair, (stride, padding, output_padding, dilation)
-    )
-    size = [
-        (n - 1) * s - 2 * p + d * (k - 1) + 1 + m
-        for n, s, p, d, k, m in zip(x.shape[2:], stride, pad, dilation, kernel, more)
-    ]
-    t.uses(weight=weight, bias=bias)
-    return t.emit(
-        "conv_transpose2d",
-        [x],
-        (t.batch, shape[1] * groups, *size),
-        {
-            "out": shape[1] * groups,
-            "kernel": kernel,
-            "stride": stride,
-            "pad": pad,
-            "output_pad": more,
-            "dilation": dilation,
-            "groups": groups,
-            "bias": bias is not None,
-        },
-    )
+    options = {
+        "out": shape[1] * groups,
+        "kernel": shape[2:],
+        "stride": pair(stride),
+        "pad": padding_of(pair(padding) * 2),
+        "output_pad": pair(output_padding),
+        "dilation": pair(dilation),
+        "groups": groups,
+        "bias": bias is not None,
+    }
+    return t.emit("conv_transpose2d", [x], options, parts=given(weight=weight, bias=bias))
 
 
 @row("linear")
 def linear(t, x, weight, bias=None):
-    x = tensor(x)
-    out = parameter(weight, "a weight")[0]
-    t.uses(weight=weight, bias=bias)
-    if x.rank == 2:
-        return t.emit(
-            "linear",
-            [t.plain(x)],
-            (t.batch, out),
-            {"out": out} if bias is not None else {"out": out, "bias": False},
-        )
-    # A linear layer over the last of more axes is a 1 x 1 convolution over the channels.
-    x, restored = t.image(x, x.rank - 1)
-    return restored(
-        t.emit(
-            "conv2d",
-            [x],
-            (t.batch, out, *x.stored[2:]),
-            {"out": out, "kernel": 1, "bias": bias is not None, "matrix": True},
-        )
-    )
+    return t.linear(tensor(x), parameter(weight, "a weight")[0], given(weight=weight, bias=bias))
 
 
 @row("pad", "constant_pad_nd")
@@ -210,8 +146,7 @@ def pad(t, x, pad, mode="constant", value=0):
     if x.rank != 4 or any(pad[4:]) or min(pad) < 0:
         raise Unsupported(f"padding by {pad} of a tensor {x.shape} (images are padded by zeros)")
     left, right, top, bottom = (pad + [0, 0])[:4]
-    shape = (*x.shape[:2], x.shape[2] + top + bottom, x.shape[3] + left + right)
-    return x if not any(pad) else Padded(x, (top, left), (bottom, right), shape)
+    return Padded(x, [top, left, bottom, right]) if any(pad) else x
 
 
 # Normalisation
@@ -230,65 +165,47 @@ def batch_norm(
     eps=1e-5,
     cudnn_enabled=None,
 ):
-    if weight is None or bias is None:
-        raise Unsupported("batch_norm without a weight and a bias (affine=False)")
-    if running_mean is None:
-        raise Unsupported("batch_norm without running statistics")
-    if momentum is None:
-        raise Unsupported("batch_norm with momentum None, a mean over all batches,")
-    if not training:
-        raise Unsupported("batch_norm that is frozen (in evaluation mode)")
+    refuse_if(weight is None or bias is None, "batch_norm without a weight and a bias (affine=False)")
+    refuse_if(running_mean is None, "batch_norm without running statistics")
+    refuse_if(momentum is None, "batch_norm with momentum None, a mean over all batches,")
+    refuse_if(not training, "batch_norm that is frozen (in evaluation mode)")
     parameter(weight, "a weight")
     x = tensor(x)
     within("batch_norm with", eps, momentum)
-    t.uses(weight=weight, bias=bias, running_mean=running_mean, running_var=running_var)
+    parts = given(weight=weight, bias=bias, running_mean=running_mean, running_var=running_var)
+    y = t.batch_norm(x, {"eps": float(eps), "momentum": float(momentum)}, parts)
     count = running_mean.name.rpartition(".")[0] + ".num_batches_tracked"
     t.enter(count.removeprefix("."), "num_batches_tracked")
     t.buffers.append(count.removeprefix("."))
-    restored = None
-    if x.rank == 4:
-        x = t.plain(x)
-    else:
-        x, restored = t.image(x, 1)
-    y = t.emit("batch_norm", [x], x.stored, {"eps": float(eps), "momentum": float(momentum)})
-    return restored(y) if restored else y
+    return y
 
 
 @row("layer_norm")
 def layer_norm(t, x, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_enable=None):
     x = tensor(x)
     within("layer_norm with", eps)
-    over = list(normalized_shape)
-    options = {"eps": float(eps)}
-    if weight is None:
-        options["affine"] = False
-    elif bias is None:
-        options["bias"] = False
-    t.uses(weight=weight, bias=bias)
+    over, parts = list(normalized_shape), given(weight=weight, bias=bias)
+    options = {"eps": float(eps), "affine": weight is not None, "bias": bias is not None or weight is None}
     if len(over) == 1 and x.rank == 4 and x.order == (0, 2, 3, 1):  # torchvision's LayerNorm2d
-        return t.same_shape("layer_norm", x, {"channels": True, **options})
+        return t.same_axes("layer_norm", x, {"channels": True, **options}, parts)
     if len(over) > 1 or x.rank == 2:
         options = {"over": over, **options}
-    return t.same_shape("layer_norm", t.plain(x), options)
+    return t.same_axes("layer_norm", t.plain(x), options, parts)
 
 
 @row("group_norm")
 def group_norm(t, x, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=None):
-    if (weight is None) != (bias is None):
-        raise Unsupported("group_norm with a weight and without a bias")
+    refuse_if((weight is None) != (bias is None), "group_norm with a weight and without a bias")
     within("group_norm with", eps)
-    t.uses(weight=weight, bias=bias)
-    options = {"groups": num_groups, "eps": float(eps)}
-    return t.same_shape(
-        "group_norm", t.plain(tensor(x)), options if weight is not None else {**options, "affine": False}
-    )
+    options = {"groups": num_groups, "eps": float(eps), "affine": weight is not None}
+    return t.same_axes("group_norm", t.plain(tensor(x)), options, given(weight=weight, bias=bias))
 
 
 # Functions of every number
 
 
 def activation(function):
-    return lambda t, x: t.same_shape("activate", tensor(x), {"function": function})
+    return lambda t, x: t.same_axes("activate", tensor(x), {"function": function})
 
 
 for name in ("hardsigmoid", "hardswish", "relu6", "sigmoid", "silu"):
@@ -297,7 +214,7 @@ for name in ("hardsigmoid", "hardswish", "relu6", "sigmoid", "silu"):
 
 @row("relu")
 def relu(t, x):
-    return t.same_shape("relu", tensor(x))
+    return t.same_axes("relu", tensor(x))
 
 
 @row("gelu")
@@ -310,8 +227,7 @@ def clamp(t, x, min_val=-1, max_val=1, min=None, max=None):
     low, high = (min_val, max_val) if min is None and max is None else (min, max)
     if low == 0 and high is None:
         return relu(t, x)
-    if (low, high) != (0, 6):
-        raise Unsupported(f"a clamp to {low} … {high} (0 and 6 are ReLU6)")
+    refuse_if((low, high) != (0, 6), f"a clamp to {low} … {high} (0 and 6 are ReLU6)")
     return activation("relu6")(t, x)
 
 
@@ -330,7 +246,7 @@ def dropout(t, x, p=0.5, training=True, train=True):
     if p == 0 or not training or not train:
         return tensor(x)
     only("dropout of", float(p) if p >= 1 else 0, 0)
-    return t.same_shape("dropout", tensor(x), {"p": float(p)})
+    return t.same_axes("dropout", tensor(x), {"p": float(p)})
 
 
 @row("stochastic_depth")
@@ -338,7 +254,7 @@ def stochastic_depth(t, x, p, mode, training=True):
     if p == 0 or not training:
         return tensor(x)
     only("stochastic depth of", float(p) if p >= 1 else 0, 0)
-    return t.same_shape("stochastic_depth", tensor(x), {"p": float(p), "drop": mode})
+    return t.same_axes("stochastic_depth", tensor(x), {"p": float(p), "drop": mode})
 
 
 # Stochastic depth, as it is written by hand: x * x.new_empty(N, 1, 1, 1).bernoulli_(kept).div_(kept)
@@ -363,9 +279,8 @@ def drop_samples(t, x, noise):
     if noise.kept == 1:
         return x
     modes = {(t.batch,) + (1,) * (x.rank - 1): "row", (1,) * x.rank: "batch"}
-    if noise.shape not in modes:
-        raise Unsupported(f"random numbers of the shape {noise.shape} for a tensor {x.shape}")
-    return t.same_shape("stochastic_depth", x, {"p": round(1 - noise.kept, 9), "drop": modes[noise.shape]})
+    refuse_if(noise.shape not in modes, f"random numbers of the shape {noise.shape} for a tensor {x.shape}")
+    return t.same_axes("stochastic_depth", x, {"p": round(1 - noise.kept, 9), "drop": modes[noise.shape]})
 
 
 # Two tensors
@@ -406,8 +321,7 @@ def layer_scale(t, x, factor):
             f"a product of {x.shape} and the parameter {factor.name} of {shape} (it is C x 1 x 1 for "
             "N x C x H x W)"
         )
-    t.uses(_=factor)
-    return t.same_shape("layer_scale", x)
+    return t.same_axes("layer_scale", x, parts={"": factor})
 
 
 @row("div")
@@ -415,8 +329,7 @@ def div(t, a, other):
     b = other
     if isinstance(a, Noise) and is_number(b):
         return Noise(a.shape, a.kept, float(b))
-    if not is_number(b):
-        raise Unsupported("a quotient of tensors")
+    refuse_if(not is_number(b), "a quotient of tensors")
     only("the quotient of a tensor and the number", b, 1)
     return tensor(a)
 
@@ -482,8 +395,7 @@ def mean(t, x, *dim, axis=None, keepdim=False, dtype=None, **named):
 def cat(t, tensors, dim=0, axis=None):
     parts = [tensor(x, "a part of cat") for x in tensors]
     axis = axis_of(parts[0], dim if axis is None else axis)
-    if axis == 0:
-        raise Unsupported("cat along the samples")
+    refuse_if(axis == 0, "cat along the samples")
     return t.concat(parts, axis)
 
 
@@ -491,8 +403,7 @@ def cat(t, tensors, dim=0, axis=None):
 def stack(t, tensors, dim=0):
     parts = [tensor(x, "a part of stack") for x in tensors]
     axis = int(dim) % (parts[0].rank + 1)
-    if axis == 0:
-        raise Unsupported("a stack along the samples")
+    refuse_if(axis == 0, "a stack along the samples")
     widened = [t.reshape(x, (*x.shape[:axis], 1, *x.shape[axis:]), helper=True) for x in parts]
     return cat(t, widened, axis)
 
@@ -586,20 +497,17 @@ def select(t, x, dim, index):
 # Pools and sizes of images
 
 
-def pool(t, op, x, kernel, stride, pad, ceil_mode, options):
-    x = image(t, x, op)
-    kernel, pad = pair(kernel), pair(pad)
+def pool(t, op, x, kernel, stride, pad, ceil_mode, **options):
+    kernel = pair(kernel)
     stride = pair(stride) if stride not in (None, [], ()) else kernel
-    options = {"kernel": kernel, "stride": stride, "pad": pad, **options}
-    if ceil_mode:
-        options["ceil_mode"] = True
-    return t.emit(op, [x], t.call.shape, options)
+    options |= {"kernel": kernel, "stride": stride, "pad": padding_of(pair(pad) * 2), "ceil_mode": ceil_mode}
+    return t.emit(op, [image(t, x, op)], options)
 
 
 @row("max_pool2d")
 def max_pool2d(t, x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
     only("max_pool2d with dilation", pair(dilation), [1, 1])
-    return pool(t, "max_pool", x, kernel_size, stride, padding, ceil_mode, {})
+    return pool(t, "max_pool", x, kernel_size, stride, padding, ceil_mode)
 
 
 @row("avg_pool2d")
@@ -607,16 +515,8 @@ def avg_pool2d(
     t, x, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
 ):
     only("avg_pool2d with divisor_override", divisor_override, None)
-    return pool(
-        t,
-        "average_pool",
-        x,
-        kernel_size,
-        stride,
-        padding,
-        ceil_mode,
-        {} if count_include_pad else {"count_include_pad": False},
-    )
+    counted = {"count_include_pad": count_include_pad}
+    return pool(t, "average_pool", x, kernel_size, stride, padding, ceil_mode, **counted)
 
 
 @row("adaptive_avg_pool2d")
@@ -626,8 +526,8 @@ def adaptive_avg_pool2d(t, x, output_size):
     if (h, w) == x.shape[2:]:
         return x
     if (h, w) == (1, 1):
-        return t.emit("global_average_pool", [x], t.call.shape)
-    return t.emit("adaptive_average_pool", [x], t.call.shape, {"h": h, "w": w})
+        return t.emit("global_average_pool", [x])
+    return t.emit("adaptive_average_pool", [x], {"h": h, "w": w})
 
 
 @row("adaptive_max_pool2d")
@@ -642,7 +542,7 @@ def adaptive_max_pool2d(t, x, output_size, return_indices=False):
     kernel = [n // m for n, m in zip(x.shape[2:], size)]
     if any(n % m for n, m in zip(x.shape[2:], size)):
         raise Unsupported(f"adaptive_max_pool2d of {x.shape[2:]} pixels to {size}, which do not divide them,")
-    y = t.emit("max_pool", [x], (*x.shape[:2], *size), {"kernel": kernel, "stride": kernel, "pad": 0})
+    y = t.emit("max_pool", [x], {"kernel": kernel, "stride": kernel})
     return y if t.call.shape else (y, None)  # ATen's has the indices, too
 
 
@@ -660,7 +560,7 @@ def interpolate(
     only("interpolate of mode", mode, "nearest", "bilinear")
     only("interpolate with antialias", antialias, False)
     x = image(t, x, "interpolate")
-    options = {"mode": mode}
+    options = {"mode": mode, "align_corners": bool(align_corners)}
     if scale_factor is None or recompute_scale_factor:
         options["size"] = list(t.call.shape[2:])
     else:
@@ -668,9 +568,7 @@ def interpolate(
             float(s)
             for s in (scale_factor if isinstance(scale_factor, (tuple, list)) else [scale_factor] * 2)
         ]
-    if align_corners:
-        options["align_corners"] = True
-    return t.emit("interpolate", [x], t.call.shape, options)
+    return t.emit("interpolate", [x], options)
 
 
 @row("upsample_nearest2d")

@@ -22,10 +22,12 @@ from antichain.error import AntichainError
 from antichain.objects import Profile
 from antichain.pytorch.calls import Call, Kind, map_leaves, needed, references, replay, tensors_in
 from antichain.pytorch.capture import capture, said
-from antichain.pytorch.names import Names, name_calls, parameters, readable
+from antichain.pytorch.names import name_calls, parameters, readable
 from antichain.pytorch.refusal import check_module, checked_number
+from antichain.translation import Names
 
 MOST_RUNS = 100
+TIMED = ("forward", "backward_input", "backward_weight", "update")
 
 
 def _bytes(value):
@@ -296,10 +298,7 @@ def measure_module(module, example_inputs, file, seconds, device, loss, link_byt
             "inputs": inputs,
             **({"in_place": True} if in_place else {}),
             "needs_gradient": role == "compute" and name in meter.learns,
-            "forward_us": round(figures.get("forward", 0) * 1e6, 3),
-            "backward_input_us": round(figures.get("backward_input", 0) * 1e6, 3),
-            "backward_weight_us": round(figures.get("backward_weight", 0) * 1e6, 3),
-            "update_us": round(figures.get("update", 0) * 1e6, 3),
+            **{f"{part}_us": round(figures.get(part, 0) * 1e6, 3) for part in TIMED},
             "output_bytes": _bytes(value),
             "param_bytes": _bytes(weights),
             **({"optimiser_bytes": _bytes(trained)} if len(trained) < len(weights) else {}),

@@ -7,8 +7,7 @@ import inspect
 
 from antichain.error import AntichainError
 from antichain.pytorch.calls import Call, Kind, Tensor, map_references, references
-from antichain.pytorch.names import Names
-from antichain.translation import Shaping, Unsupported, Value, natural
+from antichain.translation import Names, Shaping, Unsupported, Value, natural
 
 
 @dataclasses.dataclass
@@ -20,7 +19,6 @@ class Node:
     inputs: list
     options: dict
     where: object
-    shape: tuple  # of the output, with the samples
     call: Call = None  # whose result it computes, its axes read in `order`
     order: tuple = ()
 
@@ -30,16 +28,6 @@ class Expanded:
     """A value that is repeated along axes of extent 1."""
 
     of: Value
-    shape: tuple
-
-
-@dataclasses.dataclass(frozen=True)
-class Padded:
-    """An image with zeros around it, for the convolution that follows."""
-
-    of: Value
-    before: tuple  # rows, columns
-    after: tuple
     shape: tuple
 
 
@@ -65,31 +53,30 @@ class Translation(Shaping):
         self.buffers = []
         self.call = None
 
-    def emit(self, op, inputs, shape, options=None, order=None, helper=False):
-        """Adds a node and returns its value, its axes read in `order`. The first node that is no helper has
-        the call's name, and so the call's parameters."""
+    def new_node(self, op, inputs, options, helper, parts, _):
+        """Adds a node and returns its name. The first node that is no helper has the call's name, and so the
+        call's parameters."""
         call = self.call
+        self.uses(parts)
         mine = not helper and call.name not in self.made
         name = call.name if mine else self.names.unique(f"{call.name}.{op}")
         self.made.add(name)
-        self.nodes.append(Node(name, op, [x.node for x in inputs], options or {}, call.where, tuple(shape)))
-        return Value(name, tuple(shape), tuple(order or natural(len(shape))))
+        self.nodes.append(Node(name, op, inputs, options, call.where))
+        return name
 
-    def uses(self, **tensors):
+    def uses(self, tensors):
         """Notes that the call's node has these parameters or buffers, by the names that operators give them.
-        One without a name ("_") has the node's."""
+        One without a name has the node's."""
         for own, t in tensors.items():
-            if t is None:
-                continue
             kind = Kind.buffer if own.startswith("running_") else Kind.parameter
             if not isinstance(t, Tensor) or t.kind is not kind:
                 said = t if isinstance(t, Tensor) else "computed"
-                raise Unsupported(f"a {own.replace('_', ' ').strip() or 'factor'} that is {said},")
+                raise Unsupported(f"a {own.replace('_', ' ') or 'factor'} that is {said},")
             self.enter(t.name, own)
             (self.parameters if kind is Kind.parameter else self.buffers).append(t.name)
 
     def enter(self, name, own):
-        self.state[name] = self.call.name if own == "_" else f"{self.call.name}.{own}"
+        self.state[name] = f"{self.call.name}.{own}" if own else self.call.name
 
 
 def parameter(t, what):

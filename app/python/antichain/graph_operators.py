@@ -1,10 +1,50 @@
-"""The shapes of what our operators compute, and of their parameters and buffers, as layers/*.h defines them.
-A sample's extents are known, so a file that does not fit together is refused here, and not by the program.
+"""The operators of graph.json, as layers/*.h defines them: the options that it leaves out, the shapes of what
+they compute, and those of their parameters and buffers. A sample's extents are known, so a file that does not
+fit together is refused here, and not by the program.
 """
 
 import math
 
-from antichain.onnx.names import four, pair
+PAIRS = ("kernel", "stride", "dilation", "output_pad", "size")  # [height, width]
+_CONVOLUTION = {"kernel": 3, "stride": 1, "pad": 0, "dilation": 1, "groups": 1, "bias": True}
+_POOL = {"kernel": 2, "stride": 2, "pad": 0, "ceil_mode": False}
+DEFAULTS = {
+    "average_pool": {**_POOL, "count_include_pad": True},
+    "batch_norm": {"eps": 1e-5, "momentum": 0.1},
+    "conv2d": {**_CONVOLUTION, "matrix": False},
+    "conv_transpose2d": {**_CONVOLUTION, "output_pad": 0},
+    "dropout": {"p": 0.5},
+    "group_norm": {"eps": 1e-5, "affine": True},
+    "interpolate": {"mode": "nearest", "align_corners": False},
+    "layer_norm": {"over": [], "channels": False, "eps": 1e-5, "affine": True, "bias": True},
+    "linear": {"bias": True},
+    "max_pool": _POOL,
+    "mean": {"keep_dims": False},
+    "slice": {"axis": 1, "begin": 0, "end": 2**63 - 1, "step": 1},
+}
+
+
+def pair(value):
+    """Returns [height, width] of an option that is one number for both, or two."""
+    return list(value) if isinstance(value, (list, tuple)) else [value, value]
+
+
+def one_or_two(values):
+    return values[0] if values[0] == values[1] else list(values)
+
+
+def four(pad):
+    """Returns rows above, columns left, rows below and columns right, as ONNX has padding, of ours."""
+    if isinstance(pad, dict):
+        return pair(pad["before"]) + pair(pad["after"])
+    return pair(pad) * 2
+
+
+def padding(pads):
+    """Returns our padding of those four numbers."""
+    before, after = one_or_two(pads[:2]), one_or_two(pads[2:])
+    return before if before == after else {"before": before, "after": after}
+
 
 IMAGES = ("adaptive_average_pool", "average_pool", "concat", "conv2d", "conv_transpose2d", "interpolate")
 IMAGES += ("batch_norm", "global_average_pool", "layer_scale", "max_pool")
