@@ -25,7 +25,7 @@ void assign(const std::string& text, Number& to) {
 }
 
 template <class Number>
-Variable number_variable(Number& to) {
+OptionVariable number_variable(Number& to) {
   return {[&to](const std::string& text) { assign(text, to); }, [&to] { return fmt::format("{}", to); }};
 }
 
@@ -38,21 +38,22 @@ std::string where_from(const CLI::Option& option, const std::string& text) {
 
 }  // namespace
 
-Variable::Variable(std::function<void(const std::string&)> set_it, std::function<std::string()> text_of_it)
+OptionVariable::OptionVariable(std::function<void(const std::string&)> set_it,
+                               std::function<std::string()> text_of_it)
     : set(std::move(set_it)), text(std::move(text_of_it)) {}
-Variable::Variable(std::string& to)
-    : Variable([&to](const auto& text) { to = text; }, [&to] { return to; }) {}
-Variable::Variable(int& to) : Variable(number_variable(to)) {}
-Variable::Variable(int64_t& to) : Variable(number_variable(to)) {}
-Variable::Variable(uint64_t& to) : Variable(number_variable(to)) {}
-Variable::Variable(float& to) : Variable(number_variable(to)) {}
-Variable::Variable(double& to) : Variable(number_variable(to)) {}
-Variable::Variable(std::optional<double>& to)
-    : Variable([&to](const std::string& text) { assign(text, to.emplace()); },
-               [&to] { return to ? fmt::format("{}", *to) : ""; }) {}
-Variable::Variable(bool& to)
-    : Variable([&to](const std::string& text) { to = text == "true"; },
-               [&to] { return to ? "true" : "false"; }) {
+OptionVariable::OptionVariable(std::string& to)
+    : OptionVariable([&to](const auto& text) { to = text; }, [&to] { return to; }) {}
+OptionVariable::OptionVariable(int& to) : OptionVariable(number_variable(to)) {}
+OptionVariable::OptionVariable(int64_t& to) : OptionVariable(number_variable(to)) {}
+OptionVariable::OptionVariable(uint64_t& to) : OptionVariable(number_variable(to)) {}
+OptionVariable::OptionVariable(float& to) : OptionVariable(number_variable(to)) {}
+OptionVariable::OptionVariable(double& to) : OptionVariable(number_variable(to)) {}
+OptionVariable::OptionVariable(std::optional<double>& to)
+    : OptionVariable([&to](const std::string& text) { assign(text, to.emplace()); },
+                     [&to] { return to ? fmt::format("{}", *to) : ""; }) {}
+OptionVariable::OptionVariable(bool& to)
+    : OptionVariable([&to](const std::string& text) { to = text == "true"; },
+                     [&to] { return to ? "true" : "false"; }) {
   flag = &to;
 }
 
@@ -75,8 +76,8 @@ std::string OptionRow::value_name() const {
 
 std::string OptionRow::fact() const { return changes.value ? changes.value() : variable.text(); }
 
-CLI::Option* add_option(CLI::App& command, const std::string& group, std::string name, Variable variable,
-                        Accepts accepts, std::string help, Changes changes) {
+CLI::Option* add_option(CLI::App& command, const std::string& group, std::string name,
+                        OptionVariable variable, Accepts accepts, std::string help, Changes changes) {
   OptionRow row{std::move(name), std::move(variable), std::move(accepts), std::move(help),
                 std::move(changes)};
   row.usual_fact = row.fact();

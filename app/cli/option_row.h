@@ -15,17 +15,17 @@
 
 namespace antichain {
 
-// A Variable is where the value goes. Rows refer to it, so it has to outlive the command.
-struct Variable {
-  Variable(std::string&);
-  Variable(int&);
-  Variable(int64_t&);
-  Variable(uint64_t&);
-  Variable(float&);
-  Variable(double&);
-  Variable(std::optional<double>&);
-  Variable(bool&);  // of a flag
-  Variable(std::function<void(const std::string&)> set, std::function<std::string()> text);
+// An OptionVariable is where the value goes. Rows refer to it, so it has to outlive the command.
+struct OptionVariable {
+  OptionVariable(std::string&);
+  OptionVariable(int&);
+  OptionVariable(int64_t&);
+  OptionVariable(uint64_t&);
+  OptionVariable(float&);
+  OptionVariable(double&);
+  OptionVariable(std::optional<double>&);
+  OptionVariable(bool&);  // of a flag
+  OptionVariable(std::function<void(const std::string&)> set, std::function<std::string()> text);
 
   std::function<void(const std::string&)> set;  // from a text that was accepted
   std::function<std::string()> text;            // the value with all its digits; "": none
@@ -58,7 +58,7 @@ struct OptionRow {
   // "--batch N" with what the value is called; a flag, "--grey" or "--flip,!--no-flip"; or "A PATH", a word
   // that stands without an option's name.
   std::string name;
-  Variable variable;
+  OptionVariable variable;
   Accepts accepts;
   std::string help;  // a default in brackets at its end is shown in place of the variable's
   Changes changes = {};
@@ -71,13 +71,13 @@ struct OptionRow {
 };
 
 // Gives a row to the parser, and keeps it where the command is one of add_command()'s.
-CLI::Option* add_option(CLI::App& command, const std::string& group, std::string name, Variable, Accepts,
-                        std::string help, Changes = {});
+CLI::Option* add_option(CLI::App& command, const std::string& group, std::string name, OptionVariable,
+                        Accepts, std::string help, Changes = {});
 
 // Adds several options of a group.
 struct OptionGroup {
   OptionGroup(CLI::App& command, std::string name) : command_(command), name_(std::move(name)) {}
-  CLI::Option* operator()(std::string name, Variable variable, Accepts accepts, std::string help,
+  CLI::Option* operator()(std::string name, OptionVariable variable, Accepts accepts, std::string help,
                           Changes changes = {}) const {
     return add_option(command_, name_, std::move(name), std::move(variable), std::move(accepts),
                       std::move(help), std::move(changes));
