@@ -39,7 +39,7 @@ Given parse(const Words& words) {
   add("--name NAME", given.name, {}, "");
   add("--plain", given.plain, {}, "");
   int stages = 1;
-  add_option(add_command(app, "plan", "plans", "test plan"), "", "--stages N", stages, {}, "");
+  add_option(add_command(app, "plan", "plans", "test plan"), "Options", "--stages N", stages, {}, "");
   command.callback([&] { given.settings = settings_of(command); });
   app.require_subcommand(1);
   parse_and_run(app, words);
@@ -61,7 +61,8 @@ TEST(CommandLine, NamesTheVariableThatAValueIsOf) {
   const auto parse_seconds = [](const Words& words) {
     double seconds = 0;
     CLI::App app("a test", "test");
-    add_option(app, "", "--seconds X", seconds, number_between(1, 9), "")->envname("ANTICHAIN_TEST_SECONDS");
+    add_option(app, "Options", "--seconds X", seconds, number_between(1, 9), "")
+        ->envname("ANTICHAIN_TEST_SECONDS");
     parse_and_run(app, words);
     return seconds;
   };
