@@ -2,14 +2,11 @@
 
 #include <fmt/format.h>
 #include <unistd.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
-#include <functional>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -45,53 +42,17 @@ bool takes_files(const std::filesystem::path& folder) {
   throw Error(fmt::format("{} takes {}, not '{}'", option, wanted, given), "", ExitCode::usage);
 }
 
-}  // namespace
-
-CLI::Option* check_whole(CLI::Option* option, int64_t least, int64_t most) {
-  return option->check([=, name = option->get_name()](const std::string& text) {
-    int64_t value = 0;
-    if (!read(text, value) || value < least || value > most)
-      refuse_value(name, fmt::format("a whole number from {} to {}", grouped(least), grouped(most)), text);
-    return std::string();
-  });
-}
-
-namespace {
-
-// Returns the option's name, and the environment's variable where the value is that one's.
-std::string where_from(const CLI::Option& option, const std::string& text) {
-  const std::string variable = option.get_envname();
-  const char* value = variable.empty() ? nullptr : std::getenv(variable.c_str());
-  return value && value == text ? fmt::format("{} (${})", option.get_name(), variable) : option.get_name();
-}
-
 // Returns whether {:g} writes all of the number: it writes the one right below 1 as 1.
 bool is_short(double number) { return std::stod(fmt::format("{:g}", number)) <= number; }
 
-}  // namespace
-
-CLI::Option* check_number(CLI::Option* option, double least, double most) {
-  return option->check([=](const std::string& text) {
-    double value = 0;
-    if (!read(text, value) || !(value >= least && value <= most))  // in this form it refuses NaN
-      refuse_value(
-          where_from(*option, text),
-          fmt::format("a number from {:g} to {}{:g}", least, is_short(most) ? "" : "less than ", most), text);
-    return std::string();
-  });
-}
-
-namespace {
-
-// Returns what the words mean as a plain number, in the form in which the option reads it.
-CLI::Option* check_unit(CLI::Option* option, double least, double most, const std::string& wanted,
-                        std::optional<double> (*parse)(std::string_view)) {
-  const auto plain = [=, name = option->get_name()](std::string text) {
+// Accepts a value in units, and returns it as a plain number.
+Accepts in_units(double least, double most, const std::string& wanted,
+                 std::optional<double> (*parse)(std::string_view)) {
+  return {[=](const std::string& option, const std::string& text) {
     const std::optional<double> value = parse(text);
-    if (!value || *value < least || *value > most) refuse_value(name, wanted, text);
+    if (!value || *value < least || *value > most) refuse_value(option, wanted, text);
     return fmt::format("{}", *value);
-  };
-  return option->transform(std::function<std::string(std::string)>(plain));
+  }};
 }
 
 std::optional<double> parse_whole_size(std::string_view text) {
@@ -106,27 +67,60 @@ std::optional<double> parse_rate(std::string_view text) {
 
 }  // namespace
 
-CLI::Option* check_size(CLI::Option* option, int64_t most) {
-  return check_unit(option, 0, double(most),
-                    fmt::format("a size up to {} such as 512M or 64GiB", size_text(double(most))),
-                    parse_whole_size);
+Accepts whole_between(int64_t least, int64_t most) {
+  return {[=](const std::string& option, const std::string& text) {
+    int64_t value = 0;
+    if (!read(text, value) || value < least || value > most)
+      refuse_value(option, fmt::format("a whole number from {} to {}", grouped(least), grouped(most)), text);
+    return text;
+  }};
 }
 
-CLI::Option* check_rate(CLI::Option* option, double most) {
-  return check_unit(option, 0, most, "bytes a second such as 12GB/s or 1e9", parse_rate);
+Accepts number_between(double least, double most) {
+  return {[=](const std::string& option, const std::string& text) {
+    double value = 0;
+    if (!read(text, value) || !(value >= least && value <= most))  // in this form it refuses NaN
+      refuse_value(
+          option,
+          fmt::format("a number from {:g} to {}{:g}", least, is_short(most) ? "" : "less than ", most), text);
+    return text;
+  }};
 }
 
-CLI::Option* check_time(CLI::Option* option, double least, double most) {
-  return check_unit(option, least, most,
-                    fmt::format("a time from {:g} to {:g} seconds such as 90, 30min or 20us", least, most),
-                    parse_time);
+Accepts size_up_to(int64_t most) {
+  Accepts accepts =
+      in_units(0, double(most), fmt::format("a size up to {} such as 512M or 64GiB", size_text(double(most))),
+               parse_whole_size);
+  // A whole number of bytes is written without an exponent.
+  accepts.read = [units = accepts.read](const std::string& option, const std::string& text) {
+    return fmt::format("{}", int64_t(std::stod(units(option, text))));
+  };
+  return accepts;
 }
 
-CLI::Option* check_name(CLI::Option* option, const std::string& what, std::vector<std::string> known) {
-  return option->check([what, known = std::move(known)](const std::string& name) {
+Accepts rate_up_to(double most) {
+  return in_units(0, most, "bytes a second such as 12GB/s or 1e9", parse_rate);
+}
+
+Accepts time_between(double least, double most) {
+  return in_units(least, most,
+                  fmt::format("a time from {:g} to {:g} seconds such as 90, 30min or 20us", least, most),
+                  parse_time);
+}
+
+Accepts one_of(const std::string& what, std::vector<std::string> known) {
+  const auto read = [=](const std::string&, const std::string& name) {
     if (std::ranges::find(known, name) == known.end()) refuse_name(what, name, known);
-    return std::string();
-  });
+    return name;
+  };
+  return {read, known};
+}
+
+Accepts checked_by(std::function<void(const std::string&)> parse) {
+  return {[parse = std::move(parse)](const std::string&, const std::string& text) {
+    parse(text);
+    return text;
+  }};
 }
 
 void check_writable(const std::vector<std::string>& files) {

@@ -9,6 +9,8 @@
 #include <span>
 #include <string_view>
 
+#include "app/cli/command_parser.h"
+#include "app/cli/option_row.h"
 #include "app/cli/output_file.h"
 #include "app/cli/overwriting.h"
 #include "app/cli/settings_words.h"
@@ -169,16 +171,17 @@ std::string missing_options(const CLI::App& command, const std::string& sentence
   return names + sentence.substr(name.size());
 }
 
-bool dry_run = false;
+// Of the command that was parsed last.
+bool dry_run = false, quiet_given = false;
+std::string config_file;  // read before: with_config()
 
 }  // namespace
 
 void add_dry_run_option(CLI::App& command) {
-  command
-      .add_flag_function(
-          "--dry-run", [](int64_t given) { dry_run = given > 0; },
-          "check the options as far as that takes no device, no other rank and no data, and end")
-      ->group("Output");
+  using enum OptionKind;
+  add_option(command, "Output", "--dry-run", dry_run, {},
+             "check the options as far as that takes no device, no other rank and no data, and end",
+             {output});
 }
 
 void end_dry_run() {
@@ -187,21 +190,19 @@ void end_dry_run() {
 
 CLI::App& add_command(CLI::App& app, const std::string& name, const std::string& description,
                       const std::string& example) {
-  CLI::App& command = *app.add_subcommand(name, description);
+  using enum OptionKind;
+  CLI::App& command = *app.add_subcommand(std::make_shared<CommandParser>(description, name));
+  command.formatter(app.get_formatter());
   command.footer("Example\n  " + example);
-  command
-      .add_option("--config", "read flags from this TOML file (name = value); flags given here override it")
-      ->type_name("FILE")
-      ->group("Output");
-  command
-      .add_flag_function(
-          "--quiet",
-          [](int64_t given) {  // a settings file may say "quiet = false"
-            if (given > 0) be_quiet();
-          },
-          "print warnings, errors and what was asked for, and nothing else")
-      ->group("Output");
-  command.parse_complete_callback([&command] { check_nothing_is_overwritten(command); });
+  const OptionGroup add(command, "Output");
+  add("--config FILE", config_file, {},
+      "read flags from this TOML file (name = value); flags given here override it", {output});
+  add("--quiet", quiet_given, {}, "print warnings, errors and what was asked for, and nothing else",
+      {output});
+  command.parse_complete_callback([&command] {
+    if (quiet_given) be_quiet();
+    check_nothing_is_overwritten(command);
+  });
   return command;
 }
 

@@ -7,6 +7,7 @@
 
 #include "app/cli/checks.h"
 #include "app/cli/commands.h"
+#include "app/cli/option_row.h"
 #include "app/cli/output_file.h"
 #include "app/options/options.h"
 #include "app/report/file_comparison.h"
@@ -60,11 +61,9 @@ void add_compare(CLI::App& app) {
   auto options = std::make_shared<CompareOptions>();
   CLI::App& command = add_command(app, "compare", "set two runs side by side, or two profiles or plans",
                                   "antichain compare first second");
-  const auto operand = [&](const char* name, std::string& value, const char* what) {
-    command.add_option(name, value, what)->type_name("PATH")->required()->group("Compared");
-  };
-  operand("A", options->a, "a folder of train --results, a profile, or a plan");
-  operand("B", options->b, "another of the same kind");
+  const OptionGroup add(command, "Compared");
+  add("A PATH", options->a, {}, "a folder of train --results, a profile, or a plan")->required();
+  add("B PATH", options->b, {}, "another of the same kind")->required();
   add_output_option(command, "--json", options->json_file, "write the comparison");
   command.callback([options] { run(*options); });
 }

@@ -18,6 +18,7 @@
 #include "app/cli/checks.h"
 #include "app/cli/commands.h"
 #include "app/cli/number_text.h"
+#include "app/cli/option_row.h"
 #include "app/cli/output_file.h"
 #include "app/cli/progress_bar.h"
 #include "app/job/agreement.h"
@@ -196,17 +197,14 @@ void add_evaluate(CLI::App& app) {
   model->required(false)->description(model->get_description() + " [a checkpoint's own]");
   for (const char* of_a_model : {"--form", "--classes", "--aux"})
     command.get_option(of_a_model)->needs(model);  // a checkpoint has its own, and a graph one form
-  command
-      .add_option("--weights", options->weights_file,
-                  "HDF5 or safetensors, named as in PyTorch's state_dict; or a folder of checkpoints; "
-                  "FOLDER/ema for the "
-                  "averages of --ema")
-      ->type_name("FILE")
-      ->required()
-      ->group("Weights");
+  add_option(
+      command, "Weights", "--weights FILE", options->weights_file, {},
+      "HDF5 or safetensors, named as in PyTorch's state_dict; or a folder of checkpoints; FOLDER/ema for the "
+      "averages of --ema")
+      ->required();
   add_data_options(command, options->data);
-  CLI::Option* batch = command.add_option("--batch", options->batch, "images at a time, on each rank");
-  check_whole(batch, 1, 1'000'000)->type_name("N")->capture_default_str()->group("Data");
+  add_option(command, "Data", "--batch N", options->batch, whole_between(1, 1'000'000),
+             "images at a time, on each rank");
   add_machine_options(command, options->machine);
   add_precision_option(command, options->precision);
   add_format_option(command, options->format);

@@ -9,6 +9,7 @@
 #include "app/cli/checks.h"
 #include "app/cli/commands.h"
 #include "app/cli/number_text.h"
+#include "app/cli/option_row.h"
 #include "app/obtain/init_weights.h"
 #include "app/options/network_form.h"
 #include "app/options/options.h"
@@ -94,8 +95,8 @@ void add_export(CLI::App& app) {
       "antichain export --model resnet50 --form imagenet --init resnet50.safetensors --out resnet50.h5");
   add_form_options(command, options->network);
   const std::string group = "Weights";
-  CLI::Option* seed = command.add_option("--seed", options->seed, "of the initial weights");
-  check_whole(seed, 0, INT64_MAX)->type_name("N")->capture_default_str()->group(group);
+  CLI::Option* seed = add_option(command, group, "--seed N", options->seed, whole_between(0, INT64_MAX),
+                                 "of the initial weights");
   add_init_options(command, options->init, group);
   add_format_option(command, options->format);
   add_output_option(command, "--out", options->out_file,

@@ -14,6 +14,7 @@
 #include "app/cli/checks.h"
 #include "app/cli/commands.h"
 #include "app/cli/number_text.h"
+#include "app/cli/option_row.h"
 #include "app/cli/output_file.h"
 #include "app/obtain/whole_network.h"
 #include "app/options/network_form.h"
@@ -142,20 +143,13 @@ void add_gradients(CLI::App& app) {
       app, "gradients", "loss and every gradient of one batch",
       "antichain gradients --model resnet18 --weights resnet18.h5 --images batch.h5 --out gradients.h5");
   add_form_options(command, options->network);
-  CLI::Option* smoothing = command.add_option("--label-smoothing", options->label_smoothing,
-                                              "share of the target that is spread over all classes");
-  check_number(smoothing, 0, 0.999)->type_name("X")->capture_default_str()->group("Network");
-  command
-      .add_option("--weights", options->weights_file, "HDF5 or safetensors, named as in PyTorch's state_dict")
-      ->type_name("FILE")
-      ->required()
-      ->group("Weights");
-  command
-      .add_option("--images", options->images_file,
-                  "HDF5 or safetensors with images (float32, N x C x H x H) and labels (int64, N)")
-      ->type_name("FILE")
-      ->required()
-      ->group("Data");
+  add_label_smoothing_option(command, options->label_smoothing);
+  add_option(command, "Weights", "--weights FILE", options->weights_file, {},
+             "HDF5 or safetensors, named as in PyTorch's state_dict")
+      ->required();
+  add_option(command, "Data", "--images FILE", options->images_file, {},
+             "HDF5 or safetensors with images (float32, N x C x H x H) and labels (int64, N)")
+      ->required();
   add_microbatches_option(command, options->microbatches, "Data");
   add_one_rank_options(command, options->machine);
   add_format_option(command, options->format);

@@ -9,6 +9,7 @@
 #include "app/cli/checks.h"
 #include "app/cli/commands.h"
 #include "app/cli/number_text.h"
+#include "app/cli/option_row.h"
 #include "app/cli/output_file.h"
 #include "app/cli/table.h"
 #include "app/job/job_log.h"
@@ -163,9 +164,8 @@ void add_info(CLI::App& app) {
   add_model_option(command, options->network)->description("list this model's nodes [all models]");
   add_form_option(command, options->network.form);
   add_aux_option(command, options->network.aux);
-  CLI::Option* batch =
-      command.add_option("--batch", options->network.batch, "images, with --model or --graph");
-  check_whole(batch, 1, 1'000'000)->type_name("N")->capture_default_str()->group("Network");
+  CLI::Option* batch = add_option(command, "Network", "--batch N", options->network.batch,
+                                  whole_between(1, 1'000'000), "images, with --model or --graph");
   add_device_option(command, options->machine)->description("whose layouts to list, with --model or --graph");
   add_cpu_isa_option(command, options->machine);
   add_output_option(command, "--json", options->json_file,

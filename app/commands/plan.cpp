@@ -10,6 +10,7 @@
 #include "app/cli/checks.h"
 #include "app/cli/commands.h"
 #include "app/cli/number_text.h"
+#include "app/cli/option_row.h"
 #include "app/cli/output_file.h"
 #include "app/job/agreement.h"
 #include "app/job/job.h"
@@ -170,10 +171,8 @@ void add_plan(CLI::App& app) {
                                   "antichain plan --profile profile.json --stages 4 --json plan.json");
   add_planning_options(command, options->planning);
   add_measuring_options(command, options->planning);
-  command
-      .add_flag("--compare", options->compare,
-                "plan by every method and print them side by side; files get the plan of --method")
-      ->group("Planning");
+  add_option(command, "Planning", "--compare", options->compare, {},
+             "plan by every method and print them side by side; files get the plan of --method");
   add_schedule_option(command, options->schedule)
       ->description("what a step is predicted for: " + training_policies_in_words())
       ->type_name("NAME");
@@ -193,12 +192,8 @@ void add_plan(CLI::App& app) {
   std::vector<std::string> runtimes;
   for (const RuntimeFormat& runtime : runtime_formats())
     runtimes.push_back(fmt::format("{} ({})", runtime.name, runtime.file));
-  check_name(
-      command.add_option("--for", options->runtime,
-                         fmt::format("write the plan for another runtime: {}", fmt::join(runtimes, ", "))),
-      "runtime", runtime_names())
-      ->type_name("NAME")
-      ->group("Output");
+  add_option(command, "Output", "--for NAME", options->runtime, one_of("runtime", runtime_names()),
+             fmt::format("write the plan for another runtime: {}", fmt::join(runtimes, ", ")));
   add_output_option(command, "--out", options->runtime_file, "the file for --for [standard output]");
   command.callback([options, &command] {
     settle_batch(options->network);

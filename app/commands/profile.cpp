@@ -8,9 +8,9 @@
 #include <memory>
 #include <vector>
 
-#include "app/cli/checks.h"
 #include "app/cli/commands.h"
 #include "app/cli/number_text.h"
+#include "app/cli/option_row.h"
 #include "app/cli/output_file.h"
 #include "app/cli/table.h"
 #include "app/job/agreement.h"
@@ -130,11 +130,10 @@ void add_profile(CLI::App& app) {
   add_machine_options(command, options->machine);
   add_transport_option(command, options->machine);
   add_measuring_options(command, options->planning, "--seconds");
-  command
-      .add_flag("--tune", options->tune,
-                "time every engine that obeys the rule for each convolution, and say which is the fastest; "
-                "training goes by the rule")
-      ->group("Planning");
+  add_option(
+      command, "Planning", "--tune", options->tune, {},
+      "time every engine that obeys the rule for each convolution, and say which is the fastest; training "
+      "goes by the rule");
   add_output_option(command, "--json", options->json_file, "write the profile, for --profile");
   command.callback([options, &command] {
     settle_batch(options->network);

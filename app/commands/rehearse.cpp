@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "app/cli/checks.h"
 #include "app/cli/commands.h"
 #include "app/cli/number_text.h"
+#include "app/cli/option_row.h"
 #include "app/cli/output_file.h"
 #include "app/cli/table.h"
 #include "app/job/job.h"
@@ -245,26 +245,19 @@ void add_rehearse(CLI::App& app) {
       ->description("the times to wait for (of antichain profile --json, or graph.txt)");
   add_schedule_option(command, options->schedule);
   add_microbatches_option(command, options->microbatches, "Schedule");
-  const std::string group = "Rehearsal";
-  CLI::Option* scale =
-      command.add_option("--time-scale", options->time_scale,
-                         "stretch every time by so much [so that the shortest stage takes 10 ms]");
-  check_number(scale, 1e-3, 1e6)->type_name("X")->group(group);
-  CLI::Option* payload = command.add_option("--payload", options->payload,
-                                            "true: messages of the true size; token: a token above 64 KiB");
-  check_name(payload, "payload", {"token", "true"})->type_name("NAME")->capture_default_str()->group(group);
-  CLI::Option* steps = command.add_option(
-      "--steps", options->steps,
+  const OptionGroup add(command, "Rehearsal");
+  add("--time-scale X", options->time_scale, number_between(1e-3, 1e6),
+      "stretch every time by so much [so that the shortest stage takes 10 ms]");
+  add("--payload NAME", options->payload, one_of("payload", {"token", "true"}),
+      "true: messages of the true size; token: a token above 64 KiB");
+  add("--steps N", options->steps, whole_between(1, 1'000'000),
       "steps after a first one (where steps overlap, runs of 6 steps in a row); the median counts");
-  check_whole(steps, 1, 1'000'000)->type_name("N")->capture_default_str()->group(group);
   add_rank_options(command, options->machine);
   add_transport_option(command, options->machine);
   add_output_option(command, "--json", options->json_file, "write predicted and rehearsed figures");
   add_output_option(command, "--trace", options->trace_file,
                     "write the rehearsed step for ui.perfetto.dev or chrome://tracing");
-  CLI::Option* width = command.add_option("--width", options->width,
-                                          "width of the drawn grid, in characters [the terminal's, else 80]");
-  check_whole(width, 40, 1000)->type_name("N")->group("Output");
+  add_width_option(command, options->width);
   command.callback([options] { rehearse(*options); });
 }
 

@@ -7,6 +7,7 @@
 #include "app/cli/checks.h"
 #include "app/cli/commands.h"
 #include "app/cli/number_text.h"
+#include "app/cli/option_row.h"
 #include "app/cli/output_file.h"
 #include "app/obtain/given_files.h"
 #include "app/obtain/profile.h"
@@ -121,15 +122,11 @@ void add_simulate(CLI::App& app) {
       ->description("the prices (of antichain profile --json, or graph.txt)");
   add_schedule_option(command, options->schedule);
   add_microbatches_option(command, options->microbatches, "Schedule");
-  command
-      .add_flag("--compare-schedules", options->compare,
-                "plan and simulate every schedule, and print them side by side; with --plan, those that the "
-                "plan fits")
-      ->excludes(command.get_option("--schedule"))
-      ->group("Schedule");
-  CLI::Option* width = command.add_option("--width", options->width,
-                                          "width of the drawn grid, in characters [the terminal's, else 80]");
-  check_whole(width, 40, 1000)->type_name("N")->group("Output")->excludes("--compare-schedules");
+  add_option(
+      command, "Schedule", "--compare-schedules", options->compare, {},
+      "plan and simulate every schedule, and print them side by side; with --plan, those that the plan fits")
+      ->excludes("--schedule");
+  add_width_option(command, options->width)->excludes("--compare-schedules");
   add_output_option(command, "--json", options->json_file, "write the prediction");
   add_output_option(command, "--trace", options->trace_file,
                     "write the predicted step for ui.perfetto.dev or chrome://tracing");

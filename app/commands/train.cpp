@@ -33,7 +33,6 @@
 #include "app/train/rate_options.h"
 #include "app/train/resume.h"
 #include "app/train/run_record.h"
-#include "app/train/train_option_kinds.h"
 #include "app/train/train_options.h"
 #include "data/loader.h"
 #include "data/mix.h"
@@ -316,7 +315,8 @@ void add_train(CLI::App& app) {
       app, "train", "profile, plan and train",
       "mpirun -n 4 antichain train --model resnet18 --data-dir D --batch 128 --microbatches 8 --epochs 2");
   add_train_options(command, *options);
-  check_train_option_kinds(command);
+  check_every_option_says_what_it_changes(command);
+  options->rows = rows_of(command);
   command.callback([options, &command] {
     options->settings = settings_of(command);
     follow_recipe(command, *options);

@@ -8,6 +8,7 @@
 
 #include "app/cli/checks.h"
 #include "app/cli/number_text.h"
+#include "app/cli/option_row.h"
 #include "app/data/data_commands.h"
 #include "app/data/tensor_stream.h"
 #include "app/obtain/augment_options.h"
@@ -122,20 +123,14 @@ void add_data_batches(CLI::App& data) {
       "antichain data batches --data-dir D --steps 100 --batch 128 --seed 1 --out batches.safetensors");
   add_data_options(command, options->data);
   add_augment_options(command, options->augmentation);
-  const std::string group = "Batches";
-  CLI::Option* channels = command.add_option(
-      "--channels", options->data.channels,
+  const OptionGroup add(command, "Batches");
+  add("--channels N", options->data.channels, whole_between(1, 3),
       "of the images: 3, as most networks take them, grey ones three times; or 1, for a network of grey "
       "images");
-  check_whole(channels, 1, 3)->type_name("N")->capture_default_str()->group(group);
-  CLI::Option* steps = command.add_option("--steps", options->steps, "number of steps");
-  check_whole(steps, 1, 1'000'000'000)->type_name("N")->capture_default_str()->group(group);
-  CLI::Option* first = command.add_option("--first-step", options->first_step, "the first step");
-  check_whole(first, 0, 1'000'000'000)->type_name("N")->capture_default_str()->group(group);
-  CLI::Option* batch = command.add_option("--batch", options->batch, "samples per step");
-  check_whole(batch, 1, 1'000'000)->type_name("N")->capture_default_str()->group(group);
-  CLI::Option* seed = command.add_option("--seed", options->seed, "of order and augmentation, as of train");
-  check_whole(seed, 0, INT64_MAX)->type_name("N")->capture_default_str()->group(group);
+  add("--steps N", options->steps, whole_between(1, 1'000'000'000), "number of steps");
+  add("--first-step N", options->first_step, whole_between(0, 1'000'000'000), "the first step");
+  add("--batch N", options->batch, whole_between(1, 1'000'000), "samples per step");
+  add("--seed N", options->seed, whole_between(0, INT64_MAX), "of order and augmentation, as of train");
   add_format_option(command, options->format);
   add_output_option(
       command, "--out", options->out_file,

@@ -10,6 +10,7 @@
 
 #include "app/cli/checks.h"
 #include "app/cli/number_text.h"
+#include "app/cli/option_row.h"
 #include "app/cli/overwriting.h"
 #include "app/cli/progress_bar.h"
 #include "app/data/data_commands.h"
@@ -145,44 +146,23 @@ void add_data_pack(CLI::App& data) {
   CLI::App& command =
       add_command(data, "pack", "write a data set as one HDF5 file, for train --dataset hdf5:FILE",
                   "antichain data pack --images photos --size 64 --test-fraction 0.2 --out photos.h5");
-  const std::string from = "From", to = "Images";
-  command.add_option("--cifar", o.cifar, "folder of CIFAR-10's or CIFAR-100's binary files")
-      ->type_name("DIR")
-      ->group(from);
-  command
-      .add_option("--images", o.images,
-                  "folder with one sub-folder of .jpg, .jpeg and .png files per class, or with such a folder "
-                  "for each "
-                  "of train, val and test")
-      ->type_name("FOLDER")
-      ->group(from);
-  command
-      .add_option("--digits", o.digits,
-                  "scikit-learn's handwritten digits: digits.csv.gz, 8 x 8 pixels, grey")
-      ->type_name("FILE")
-      ->group(from);
-  CLI::Option* fraction = command.add_option("--test-fraction", o.test_fraction,
-                                             "share of each class for tests, where no folder has them");
-  check_number(fraction, 0, 0.9)->type_name("X")->capture_default_str()->group(from);
-  command
-      .add_flag("--skip-damaged", o.skip_damaged, "list damaged images and leave them out, instead of ending")
-      ->group(from);
-  command
-      .add_option(
-          "--size", o.size,
-          "height and width in pixels: the middle part is cut out and scaled [as they are, if all are equal]")
-      ->type_name("N|HxW")
-      ->group(to);
-  command.add_flag("--grey", o.grey, "store one channel: what is grey stays as it is, colours lose it")
-      ->group(to);
-  CLI::Option* layout = command.add_option("--layout", o.layout, "nchw: planes, or nhwc: pixels");
-  check_name(layout, "layout", {"nchw", "nhwc"})->type_name("NAME")->capture_default_str()->group(to);
-  command.add_flag("--compress", o.compress, "pack each image by gzip: smaller files, slower training")
-      ->group(to);
-  command.add_option("--out", o.out_file, "the file to write")
-      ->type_name("FILE")
-      ->required()
-      ->group("Output");
+  const OptionGroup add_from(command, "From"), add(command, "Images");
+  add_from("--cifar DIR", o.cifar, {}, "folder of CIFAR-10's or CIFAR-100's binary files");
+  add_from(
+      "--images FOLDER", o.images, {},
+      "folder with one sub-folder of .jpg, .jpeg and .png files per class, or with such a folder for each of "
+      "train, val and test");
+  add_from("--digits FILE", o.digits, {},
+           "scikit-learn's handwritten digits: digits.csv.gz, 8 x 8 pixels, grey");
+  CLI::Option* fraction = add_from("--test-fraction X", o.test_fraction, number_between(0, 0.9),
+                                   "share of each class for tests, where no folder has them");
+  add_from("--skip-damaged", o.skip_damaged, {}, "list damaged images and leave them out, instead of ending");
+  add("--size N|HxW", o.size, {},
+      "height and width in pixels: the middle part is cut out and scaled [as they are, if all are equal]");
+  add("--grey", o.grey, {}, "store one channel: what is grey stays as it is, colours lose it");
+  add("--layout NAME", o.layout, one_of("layout", {"nchw", "nhwc"}), "nchw: planes, or nhwc: pixels");
+  add("--compress", o.compress, {}, "pack each image by gzip: smaller files, slower training");
+  add_option(command, "Output", "--out FILE", o.out_file, {}, "the file to write")->required();
   command.callback([options, fraction] {
     options->with_fraction = fraction->count() > 0;
     run(*options);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "app/cli/number_text.h"
+#include "app/cli/option_row.h"
 #include "app/cli/output_file.h"
 #include "app/cli/table.h"
 #include "app/data/data_commands.h"
@@ -69,11 +70,9 @@ void add_data_show(CLI::App& data) {
   auto path = std::make_shared<std::string>();
   CLI::App& command = add_command(data, "show", "list splits, classes and their images, reading every one",
                                   "antichain data show photos.h5");
-  command
-      .add_option("path,--data", *path, "an HDF5 file, or a folder of CIFAR-10's or CIFAR-100's binary files")
-      ->type_name("FILE|DIR")
-      ->required()
-      ->group("Data");
+  add_option(command, "Data", "path,--data FILE|DIR", *path, {},
+             "an HDF5 file, or a folder of CIFAR-10's or CIFAR-100's binary files")
+      ->required();
   command.callback([path] { run(*path); });
 }
 

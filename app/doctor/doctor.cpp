@@ -9,6 +9,7 @@
 
 #include "app/cli/checks.h"
 #include "app/cli/commands.h"
+#include "app/cli/option_row.h"
 #include "app/cli/output_file.h"
 #include "app/obtain/data_options.h"
 #include "data/cifar.h"
@@ -110,14 +111,10 @@ void add_doctor(CLI::App& app) {
   auto options = std::make_shared<DoctorOptions>();
   CLI::App& command = add_command(app, "doctor", "examine all that a run needs, and advise",
                                   "mpirun -n 4 antichain doctor --checkpoint run1 --data-dir D");
-  command.add_option("--checkpoint", options->checkpoint_folder, "examine this folder of checkpoints")
-      ->type_name("DIR")
-      ->group("Examined");
-  command
-      .add_option("--data-dir", options->data_dir,
-                  "examine the data in this folder or file [what train takes: $CIFAR10_DIR, else the cache]")
-      ->type_name("DIR|FILE")
-      ->group("Examined");
+  const OptionGroup add(command, "Examined");
+  add("--checkpoint DIR", options->checkpoint_folder, {}, "examine this folder of checkpoints");
+  add("--data-dir DIR|FILE", options->data_dir, {},
+      "examine the data in this folder or file [what train takes: $CIFAR10_DIR, else the cache]");
   add_machine_options(command, options->machine);
   add_output_option(command, "--json", options->json_file, "write the findings");
   command.callback([options] { run(*options); });

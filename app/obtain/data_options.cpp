@@ -1,7 +1,6 @@
 #include "app/obtain/data_options.h"
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "app/cli/number_text.h"
+#include "app/cli/option_row.h"
 #include "app/cli/overwriting.h"
 #include "app/job/agreement.h"
 #include "data/channels.h"
@@ -100,26 +100,18 @@ void hint_at_files(const std::string& name) {
 }  // namespace
 
 void add_data_options(CLI::App& app, DataOptions& o) {
-  CLI::Option* dataset =
-      app.add_option("--dataset", o.dataset,
-                     "cifar10; cifar100; synthetic: generated images; or hdf5:FILE, as antichain data pack "
-                     "writes it");
-  dataset
-      ->check([](const std::string& name) {
-        if (!name.starts_with(hdf5_prefix) && published_set(name) == nullptr && name != "synthetic") {
-          hint_at_files(name);
-          refuse_name("data set", name, data_set_names());
-        }
-        return std::string();
-      })
-      ->type_name("NAME")
-      ->capture_default_str()
-      ->group("Data");
-  app.add_option(
-         "--data-dir", o.data_dir,
-         "folder of the set's binary files [$CIFAR10_DIR or $CIFAR100_DIR, else the cache, else downloaded]")
-      ->type_name("DIR")
-      ->group("Data");
+  const auto check_set = [](const std::string& name) {
+    if (name.starts_with(hdf5_prefix) || published_set(name) != nullptr || name == "synthetic") return;
+    hint_at_files(name);
+    refuse_name("data set", name, data_set_names());
+  };
+  const OptionGroup add(app, "Data");
+  add("--dataset NAME", o.dataset, checked_by(check_set),
+      "cifar10; cifar100; synthetic: generated images; or hdf5:FILE, as antichain data pack writes it",
+      {OptionKind::data});
+  add("--data-dir DIR", o.data_dir, {},
+      "folder of the set's binary files [$CIFAR10_DIR or $CIFAR100_DIR, else the cache, else downloaded]",
+      {OptionKind::data});
 }
 
 void check(const DataOptions& o) {

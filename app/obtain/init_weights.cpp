@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "app/cli/number_text.h"
+#include "app/cli/option_row.h"
 #include "framework/printable.h"
 #include "models/graph_file.h"
 #include "pipeline/train/weights_io.h"
@@ -14,15 +15,15 @@
 namespace antichain {
 
 void add_init_options(CLI::App& app, InitOptions& o, const std::string& group) {
-  CLI::Option* whole = app.add_option("--init", o.whole_file,
-                                      "start from the weights of this HDF5 or safetensors file, or "
-                                      "checkpoint, which must fit; CHECKPOINT/ema: its averages");
-  whole->type_name("FILE")->group(group);
-  app.add_option("--init-partial", o.partial_file,
-                 "start from what fits of this file, and list what does not")
-      ->type_name("FILE")
-      ->excludes(whole)
-      ->group(group);
+  using enum OptionKind;
+  const OptionGroup add(app, group);
+  add("--init FILE", o.whole_file, {},
+      "start from the weights of this HDF5 or safetensors file, or checkpoint, which must fit; "
+      "CHECKPOINT/ema: its averages",
+      {extent});
+  add("--init-partial FILE", o.partial_file, {}, "start from what fits of this file, and list what does not",
+      {extent});
+  app.get_option("--init-partial")->excludes("--init");
 }
 
 std::string weights_of_folder(const std::string& graph) {

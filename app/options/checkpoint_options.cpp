@@ -7,14 +7,13 @@
 #include <charconv>
 #include <cstdlib>
 
-#include "app/cli/checks.h"
+#include "app/cli/option_row.h"
 #include "framework/error.h"
 #include "framework/units.h"
 
 namespace antichain {
 namespace {
 
-constexpr const char* group = "Checkpoints";
 constexpr double most_seconds = 1e9;
 constexpr int64_t most_steps = 1'000'000'000;
 
@@ -39,23 +38,21 @@ std::optional<Deadline> end_of_slurm_job() {
 }  // namespace
 
 void add_checkpoint_options(CLI::App& app, CheckpointCommandOptions& o) {
-  app.add_option("--checkpoint", o.folder,
-                 "save the run in this folder, at its end and as --checkpoint-every says")
-      ->type_name("DIR")
-      ->group(group);
-  app.add_option("--checkpoint-every", o.every, "also every so many steps, or so much time: 500, 10min, 2h")
-      ->type_name("N|TIME")
-      ->group(group);
-  CLI::Option* keep = app.add_option("--keep", o.keep, "remove all but the newest so many checkpoints");
-  check_whole(keep, 1, 1'000'000)->type_name("N")->capture_default_str()->group(group)->needs("--checkpoint");
-  app.add_option("--resume", o.resume,
-                 "go on from a checkpoint, or the newest whole one of a folder; auto: of --checkpoint's, if "
-                 "there is any")
-      ->type_name("DIR|auto")
-      ->group(group);
-  app.add_option("--max-time", o.max_time, "save and stop before so much time is over: 1h30m, 90min, 5400")
-      ->type_name("TIME")
-      ->group(group);
+  using enum OptionKind;
+  const OptionGroup add(app, "Checkpoints");
+  add("--checkpoint DIR", o.folder, {},
+      "save the run in this folder, at its end and as --checkpoint-every says", {output});
+  add("--checkpoint-every N|TIME", o.every, {}, "also every so many steps, or so much time: 500, 10min, 2h",
+      {output});
+  add("--keep N", o.keep, whole_between(1, 1'000'000), "remove all but the newest so many checkpoints",
+      {output});
+  add("--resume DIR|auto", o.resume, {},
+      "go on from a checkpoint, or the newest whole one of a folder; auto: of --checkpoint's, if there is "
+      "any",
+      {extent});
+  add("--max-time TIME", o.max_time, {}, "save and stop before so much time is over: 1h30m, 90min, 5400",
+      {extent});
+  app.get_option("--keep")->needs("--checkpoint");
 }
 
 double parse_duration(const std::string& given, const std::string& option) {

@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
-#include "app/cli/checks.h"
+#include "app/cli/option_row.h"
 #include "framework/error.h"
 
 namespace antichain {
@@ -18,16 +18,10 @@ ModelOptions NetworkForm::options(int microbatch, int image) const {
 }
 
 void add_form_options(CLI::App& app, NetworkForm& o) {
-  std::vector<std::string> understood = model_names();
-  understood.push_back("squeezenet");  // version 1.0
-  CLI::Option* model =
-      app.add_option("--model", o.model, fmt::format("the network: {}", fmt::join(model_names(), ", ")));
-  check_name(model, "model", understood)->type_name("NAME")->required()->group("Network");
+  CLI::Option* model = add_model_name_option(app, o.model)->required()->default_str("");
   add_graph_option(app, model, o.graph, o.model, o.classes);
   add_form_option(app, o.form);
-  CLI::Option* classes =
-      app.add_option("--classes", o.classes, "classes [10 or 1000, as is usual of the form]");
-  check_whole(classes, 2, 1'000'000)->type_name("N")->group("Network")->excludes(app.get_option("--graph"));
+  add_classes_option(app, o.classes, "10 or 1000, as is usual of the form");
   add_aux_option(app, o.aux);
 }
 
@@ -35,14 +29,12 @@ void add_one_rank_options(CLI::App& app, MachineOptions& o) {
   add_device_option(app, o);
   add_cpu_isa_option(app, o);
   add_weight_gradients_option(app, o);
-  CLI::Option* threads = app.add_option("--threads", o.threads, "threads; equal counts give equal bits");
-  check_whole(threads, 1, 1024)->type_name("N")->capture_default_str()->group("Machine");
+  add_threads_option(app, o);
 }
 
 void add_format_option(CLI::App& app, std::string& format) {
-  CLI::Option* option =
-      app.add_option("--format", format, "hdf5, or safetensors [by the ending of the file's name]");
-  check_name(option, "format", {"hdf5", "safetensors"})->type_name("NAME")->group("Output");
+  add_option(app, "Output", "--format NAME", format, one_of("format", {"hdf5", "safetensors"}),
+             "hdf5, or safetensors [by the ending of the file's name]");
 }
 
 WeightFormat format_of(const std::string& format, const std::string& file) {

@@ -6,10 +6,10 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <functional>
 
 #include "app/cli/checks.h"
 #include "app/cli/command_line.h"
+#include "app/cli/option_row.h"
 #include "app/cli/output_file.h"
 #include "framework/backend.h"
 #include "framework/error.h"
@@ -25,9 +25,17 @@
 namespace antichain {
 namespace {
 
+using enum OptionKind;
+
 constexpr int64_t most_samples = 1'000'000, most_microbatches = 4096, most_ranks = 1024;
 constexpr int64_t most_pixels_a_side = 16'384;
 constexpr double most_watchdog_s = 1e6;
+constexpr const char *network_group = "Network", *machine_group = "Machine";
+
+std::vector<std::string> with(std::vector<std::string> names, std::initializer_list<const char*> more) {
+  names.insert(names.end(), more.begin(), more.end());
+  return names;
+}
 
 // Lists the devices of this build, and those of modules, which are loaded on request.
 std::vector<std::string> device_names() {
@@ -43,9 +51,8 @@ std::vector<std::string> device_names() {
 }
 
 void add_local_option(CLI::App& app, MachineOptions& o) {
-  CLI::Option* local =
-      app.add_option("--local", o.local, "run N ranks as threads of this process, without mpirun");
-  check_whole(local, 1, most_ranks)->type_name("N")->group("Machine");
+  add_option(app, machine_group, "--local N", o.local, whole_between(1, most_ranks),
+             "run N ranks as threads of this process [as mpirun started them]", {speed});
 }
 
 }  // namespace
@@ -59,90 +66,94 @@ int NetworkOptions::microbatch() const {
   return batch / microbatches;
 }
 
+CLI::Option* add_model_name_option(CLI::App& app, std::string& model) {
+  return add_option(app, network_group, "--model NAME", model,
+                    one_of("model", with(model_names(), {"squeezenet"})),  // its version 1.0
+                    fmt::format("the network: {}", fmt::join(model_names(), ", ")), {network, "model"});
+}
+
 CLI::Option* add_model_option(CLI::App& app, NetworkOptions& o) {
-  std::vector<std::string> understood = model_names();
-  understood.push_back("squeezenet");  // version 1.0
-  CLI::Option* model =
-      app.add_option("--model", o.model, fmt::format("the network: {}", fmt::join(model_names(), ", ")));
-  check_name(model, "model", understood)->type_name("NAME")->group("Network");
+  CLI::Option* model = add_model_name_option(app, o.model);
   add_graph_option(app, model, o.graph, o.model, o.classes);
   return model;
 }
 
 CLI::Option* add_graph_option(CLI::App& app, CLI::Option* model_option, std::string& graph,
                               std::string& model, int& classes) {
-  CLI::Option* option =
-      app.add_option("--graph", graph,
-                     fmt::format("a network from elsewhere{}: a folder NAME.antichain, or its "
-                                 "graph.json alone, which brings no weights",
-                                 model_option ? ", in place of --model" : ""));
+  const auto read = [&, model_option](const std::string& path) {
+    const GraphFile file = read_graph_file(graph = path);
+    register_graph(file);
+    model = file.model();
+    if (classes == 0) classes = int(file.classes());
+    if (model_option) model_option->required(false);
+  };
+  const auto fact = [&] { return graph.empty() ? "none" : graph_hash(model); };
+  CLI::Option* option = add_option(app, network_group, "--graph FILE", {read, [&] { return graph; }}, {},
+                                   fmt::format("a network from elsewhere{}: a folder NAME.antichain, or its "
+                                               "graph.json alone, which brings no weights",
+                                               model_option ? ", in place of --model" : ""),
+                                   {network, "graph file", fact});
   if (model_option) option->excludes(model_option);
-  return option->type_name("FILE")->group("Network")->each(
-      [&model, &classes, model_option](const std::string& path) {
-        const GraphFile file = read_graph_file(path);
-        register_graph(file);
-        model = file.model();
-        if (classes == 0) classes = int(file.classes());
-        if (model_option) model_option->required(false);
-      });
+  return option;
 }
 
 std::string graph_hash(const std::string& model) { return make_model(model, {.microbatch = 2}).hash(); }
 
 void add_form_option(CLI::App& app, std::string& form) {
-  CLI::Option* option = app.add_option("--form", form, "cifar, or imagenet: as torchvision has it");
-  check_name(option, "form", {"cifar", "imagenet"})
-      ->type_name("NAME")
-      ->capture_default_str()
-      ->group("Network");
+  add_option(app, network_group, "--form NAME", form, one_of("form", {"cifar", "imagenet"}),
+             "cifar, or imagenet: as torchvision has it", {network, "form"});
 }
 
 void add_aux_option(CLI::App& app, double& aux) {
-  CLI::Option* option =
-      app.add_option("--aux", aux, "weight of Inception-v3's auxiliary loss; 0 leaves its head out");
-  check_number(option, 0, 1e6)->type_name("X")->capture_default_str()->group("Network");
+  add_option(app, network_group, "--aux X", aux, number_between(0, 1e6),
+             "weight of Inception-v3's auxiliary loss; 0 leaves its head out", {network, "auxiliary loss"});
 }
 
-CLI::Option* add_microbatches_option(CLI::App& app, int& microbatches, const std::string& group) {
-  CLI::Option* option = app.add_option(
-      "--microbatches", microbatches,
-      "parts of equal size that a batch is cut into, one after the other through the pipeline");
-  return check_whole(option, 1, most_microbatches)->type_name("N")->capture_default_str()->group(group);
+void add_classes_option(CLI::App& app, int& classes, const std::string& usual) {
+  add_option(app, network_group, "--classes N", classes, whole_between(2, 1'000'000),
+             "classes [" + usual + "]", {network, "classes"})
+      ->excludes("--graph");
+}
+
+void add_label_smoothing_option(CLI::App& app, double& share) {
+  add_option(app, network_group, "--label-smoothing X", share, number_between(0, 0.999),
+             "share of the target that is spread over all classes", {network, "label smoothing"});
+}
+
+void add_microbatches_option(CLI::App& app, int& microbatches, const std::string& group) {
+  add_option(app, group, "--microbatches N", microbatches, whole_between(1, most_microbatches),
+             "parts of equal size that a batch is cut into, one after the other through the pipeline",
+             {recipe, "micro-batches"});
 }
 
 void add_network_options(CLI::App& app, NetworkOptions& o) {
-  add_model_option(app, o)->capture_default_str();
+  const auto usual = [&o] { return usual_options_of(o.model); };
+  add_model_option(app, o);
   add_form_option(app, o.form);
   add_aux_option(app, o.aux);
-  const auto add_share = [&](const char* name, std::optional<double>& share, const char* description) {
-    CLI::Option* option = app.add_option(name, share, description);
-    check_number(option, 0, 0.999)->type_name("X")->default_str("the model's")->group("Network");
-  };
-  add_share(
-      "--dropout", o.dropout,
+  const OptionGroup add(app, network_group);
+  add("--dropout X", o.dropout, number_between(0, 0.999),
       "share that dropout drops: 0.5 in AlexNet, VGG, SqueezeNet and Inception-v3, 0.2 in MobileNets and "
-      "EfficientNet");
-  add_share(
-      "--stochastic-depth", o.stochastic_depth,
+      "EfficientNet [the model's]",
+      {network, "dropout", [=, &o] { return fmt::format("{}", o.dropout.value_or(usual().dropout)); }});
+  add("--stochastic-depth X", o.stochastic_depth, number_between(0, 0.999),
       "share of the samples that pass the last residual block by its shortcut only; earlier blocks have "
-      "proportionally less: 0.2 in EfficientNet, 0.1 in ConvNeXt");
-  CLI::Option* batch =
-      app.add_option("--batch", o.batch, "samples per step; what is left over at an epoch's end is dropped");
-  check_whole(batch, 1, most_samples)->type_name("N")->default_str("the model's recipe's")->group("Network");
-  add_microbatches_option(app, o.microbatches, "Network");
-  CLI::Option* smoothing = app.add_option("--label-smoothing", o.label_smoothing,
-                                          "share of the target that is spread over all classes");
-  check_number(smoothing, 0, 0.999)->type_name("X")->capture_default_str()->group("Network");
-  app.add_flag("--soft-labels", o.soft_labels,
-               "labels are each class's share of the image; train's --mixup and --cutmix switch this on")
-      ->group("Network");
-  add_precision_option(app, o.precision)->group("Network");
-  CLI::Option* image =
-      app.add_option("--image", o.image, "height and width in pixels [the data set's, or the form's usual]");
-  check_whole(image, 1, most_pixels_a_side)->type_name("N")->group("Network");
-  CLI::Option* classes =
-      app.add_option("--classes", o.classes, "classes [the data set's, or the form's usual]");
-  check_whole(classes, 2, 1'000'000)->type_name("N")->group("Network")->excludes(app.get_option("--graph"));
+      "proportionally less: 0.2 in EfficientNet, 0.1 in ConvNeXt [the model's]",
+      {network, "stochastic depth",
+       [=, &o] { return fmt::format("{}", o.stochastic_depth.value_or(usual().stochastic_depth)); }});
+  add("--batch N", o.batch, whole_between(1, most_samples),
+      "samples per step; what is left over at an epoch's end is dropped [the model's recipe's]",
+      {recipe, "batch"});
+  add_microbatches_option(app, o.microbatches, network_group);
+  add_label_smoothing_option(app, o.label_smoothing);
+  add_option(app, network_group, "--soft-labels", o.soft_labels, {},
+             "labels are each class's share of the image; train's --mixup and --cutmix switch this on",
+             {network, "soft labels"});
+  add_precision_option(app, o.precision)->group(network_group);
+  add_option(app, network_group, "--image N", o.image, whole_between(1, most_pixels_a_side),
+             "height and width in pixels [the data set's, or the form's usual]",
+             {network});  // the data determine it
+  add_classes_option(app, o.classes, "the data set's, or the form's usual");
 }
 
 void settle_batch(NetworkOptions& o) {
@@ -155,22 +166,19 @@ CLI::Option* add_device_option(CLI::App& app, MachineOptions& o) {
     modules.push_back(module.choice + ", where its module is built");
     automatic.push_back(fmt::format("{} if there is a {}", module.device, module.needs));
   }
-  CLI::Option* device = app.add_option(
-      "--device", o.device,
-      fmt::format("the backend that computes: cpu; {}; auto: {}; train knows rehearse:PROFILE, too",
-                  fmt::join(modules, "; "), fmt::join(automatic, ", ")));
   std::vector<std::string> known = device_names();
   known.push_back("auto");
-  device->check([known](const std::string& name) {
+  const auto read = [&o, known](const std::string&, const std::string& given) {
+    const std::string name = given == "auto" ? best_backend(o.why_cpu) : given;
     if (!name.starts_with("rehearse:") && std::ranges::find(known, name) == known.end())
       refuse_name("device", name, known, name == "gpu" ? engine_modules()[0].device : "");
-    return std::string();
-  });
-  const auto chosen = [&o](const std::string& name) {
-    return name == "auto" ? best_backend(o.why_cpu) : name;
+    return name;
   };
-  device->transform(std::function<std::string(std::string)>(chosen));  // runs before the check
-  return device->type_name("NAME")->capture_default_str()->group("Machine");
+  return add_option(
+      app, machine_group, "--device NAME", o.device, {read, known},
+      fmt::format("the backend that computes: cpu; {}; auto: {}; train knows rehearse:PROFILE, too",
+                  fmt::join(modules, "; "), fmt::join(automatic, ", ")),
+      {last_bits});
 }
 
 void say_why_cpu(const MachineOptions& o) {
@@ -178,59 +186,46 @@ void say_why_cpu(const MachineOptions& o) {
 }
 
 CLI::Option* add_precision_option(CLI::App& app, std::string& precision) {
-  CLI::Option* option = app.add_option(
-      "--precision", precision,
-      fmt::format(
-          "what is stored between operators and multiplied: {}; weights stay float32, and nothing falls "
-          "back where the machine lacks the instructions",
-          fmt::join(precision_names(), ", ")));
-  return check_name(option, "precision", precision_names())
-      ->type_name("NAME")
-      ->capture_default_str()
-      ->group("Machine");
+  return add_option(app, machine_group, "--precision NAME", precision, one_of("precision", precision_names()),
+                    fmt::format("what is stored between operators and multiplied: {}; weights stay float32, "
+                                "and nothing falls back where the machine lacks the instructions",
+                                fmt::join(precision_names(), ", ")),
+                    {network, "precision"});
 }
 
 void add_watchdog_option(CLI::App& app, MachineOptions& o) {
   o.command = app.get_name();
-  CLI::Option* watchdog =
-      app.add_option("--watchdog", o.watchdog_s, "end the job when a rank makes no progress for so long");
-  check_time(watchdog, 0.1, most_watchdog_s)->type_name("TIME")->capture_default_str()->group("Machine");
+  add_option(app, machine_group, "--watchdog TIME", o.watchdog_s, time_between(0.1, most_watchdog_s),
+             "end the job when a rank makes no progress for so long", {speed});
 }
 
-void add_threads_option(CLI::App& app, MachineOptions& o) {
-  CLI::Option* threads =
-      app.add_option("--threads", o.threads, "threads of each rank; equal counts give equal bits");
-  check_whole(threads, 1, 1024)->type_name("N")->capture_default_str()->group("Machine");
+void add_threads_option(CLI::App& app, MachineOptions& o, const std::string& whose) {
+  add_option(app, machine_group, "--threads N", o.threads, whole_between(1, 1024),
+             "threads" + whose + "; equal counts give equal bits", {last_bits});
 }
 
 void add_cpu_isa_option(CLI::App& app, MachineOptions& o) {
-  std::vector<std::string> known = cpu_isa_names();
-  CLI::Option* isa = app.add_option(
-      "--cpu-isa", o.cpu_isa,
-      fmt::format("the most instructions that the CPU may use, so that ranks on different processors compute "
-                  "alike: {}, or auto: all that it has",
-                  fmt::join(known, ", ")));
-  known.insert(known.end(), {"avx512", "auto"});
-  check_name(isa, "instruction set", known)
-      ->each([](const std::string& name) {
-        if (name != "auto") limit_cpu_isa(name);
-      })
-      ->type_name("NAME")
-      ->capture_default_str()
-      ->group("Machine");
+  const auto limit = [&o](const std::string& name) {
+    if ((o.cpu_isa = name) != "auto") limit_cpu_isa(name);
+  };
+  add_option(app, machine_group, "--cpu-isa NAME", {limit, [&o] { return o.cpu_isa; }},
+             one_of("instruction set", with(cpu_isa_names(), {"avx512", "auto"})),
+             fmt::format("the most instructions that the CPU may use, so that ranks on different processors "
+                         "compute alike: {}, or auto: all that it has",
+                         fmt::join(cpu_isa_names(), ", ")),
+             {last_bits});
 }
 
 void add_weight_gradients_option(CLI::App& app, MachineOptions& o) {
-  CLI::Option* option = app.add_option(
-      "--weight-gradients", o.weight_gradients,
-      "how weight gradients of bf16 convolutions are summed on a GPU: rounded, which sums a micro-batch's in "
-      "float32 and rounds it to bf16 once, as PyTorch does; or exact, which keeps float32, slower; a CPU's "
-      "are exact");
-  check_name(option, "way", {"rounded", "exact"})
-      ->each([](const std::string& way) { ::setenv("ANTICHAIN_WEIGHT_GRADIENTS", way.c_str(), 1); })
-      ->type_name("WAY")
-      ->capture_default_str()
-      ->group("Machine");
+  const auto choose = [&o](const std::string& way) {
+    ::setenv("ANTICHAIN_WEIGHT_GRADIENTS", (o.weight_gradients = way).c_str(), 1);
+  };
+  add_option(app, machine_group, "--weight-gradients WAY", {choose, [&o] { return o.weight_gradients; }},
+             one_of("way", {"rounded", "exact"}),
+             "how weight gradients of bf16 convolutions are summed on a GPU: rounded, which sums a "
+             "micro-batch's in float32 and rounds it to bf16 once, as PyTorch does; or exact, which keeps "
+             "float32, slower; a CPU's are exact",
+             {last_bits});
 }
 
 void add_machine_options(CLI::App& app, MachineOptions& o) {
@@ -239,19 +234,16 @@ void add_machine_options(CLI::App& app, MachineOptions& o) {
   add_device_option(app, o);
   add_cpu_isa_option(app, o);
   add_weight_gradients_option(app, o);
-  add_threads_option(app, o);
+  add_threads_option(app, o, " of each rank");
   add_watchdog_option(app, o);
 }
 
 void add_transport_option(CLI::App& app, MachineOptions& o) {
-  CLI::Option* transport = app.add_option("--transport", o.transport,
-                                          "how tensors travel between ranks: mpi (GPUs': through host "
-                                          "memory), nccl (from GPU to GPU), or auto: nccl where each rank "
-                                          "is a process with a GPU of its own, else mpi");
-  check_name(transport, "transport", {"auto", "mpi", "nccl"})
-      ->type_name("NAME")
-      ->capture_default_str()
-      ->group("Machine");
+  add_option(app, machine_group, "--transport NAME", o.transport,
+             one_of("transport", {"auto", "mpi", "nccl"}),
+             "how tensors travel between ranks: mpi (GPUs': through host memory), nccl (from GPU to GPU), or "
+             "auto: nccl where each rank is a process with a GPU of its own, else mpi",
+             {speed});
 }
 
 void add_rank_options(CLI::App& app, MachineOptions& o) {
@@ -261,20 +253,25 @@ void add_rank_options(CLI::App& app, MachineOptions& o) {
 }
 
 CLI::Option* add_schedule_option(CLI::App& app, ScheduleOptions& o) {
-  CLI::Option* schedule =
-      app.add_option("--schedule", o.schedule,
-                     fmt::format("{}, auto (an order searched for the plan), or a file (of antichain "
-                                 "simulate --write-schedule, edited or not)",
-                                 fmt::join(training_policies(), ", ")));
-  return schedule->type_name("NAME|FILE")->capture_default_str()->group("Schedule");
+  return add_option(app, "Schedule", "--schedule NAME|FILE", o.schedule, {},
+                    fmt::format("{}, auto (an order searched for the plan), or a file (of antichain simulate "
+                                "--write-schedule, edited or not)",
+                                fmt::join(training_policies(), ", ")),
+                    {speed});
 }
 
 CLI::Option* add_output_option(CLI::App& app, const std::string& name, std::string& file,
                                const std::string& description) {
-  return app.add_option(name, file, description)
-      ->type_name("FILE")
-      ->group("Output")
-      ->each([name](const std::string& given) { keep_standard_output(name, given); });
+  const auto keep = [name = name.substr(0, name.find(' ')), &file](const std::string& given) {
+    keep_standard_output(name, file = given);
+  };
+  const std::string what = name.find(' ') == std::string::npos ? name + " FILE" : name;
+  return add_option(app, "Output", what, {keep, [&file] { return file; }}, {}, description, {output});
+}
+
+CLI::Option* add_width_option(CLI::App& app, int& width) {
+  return add_option(app, "Output", "--width N", width, whole_between(40, 1000),
+                    "width of the drawn grid, in characters [the terminal's, else 80]", {output});
 }
 
 }  // namespace antichain

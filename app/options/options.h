@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "app/cli/cli_forward.h"
+#include "app/cli/option_row.h"
 #include "pipeline/schedule/policy.h"
 
 namespace antichain {
@@ -46,7 +46,8 @@ struct ScheduleOptions {
   std::string schedule{Policy::one_f_one_b.name};  // a policy's name or a file
 };
 
-CLI::Option* add_model_option(CLI::App&, NetworkOptions&);
+CLI::Option* add_model_name_option(CLI::App&, std::string& model);
+CLI::Option* add_model_option(CLI::App&, NetworkOptions&);  // and --graph
 // Adds --graph, which stands in place of `model_option` unless that is nullptr. The file is read as soon as
 // the option is; `model` is then the name of its network, and `classes`, if it is 0, its number of classes.
 CLI::Option* add_graph_option(CLI::App&, CLI::Option* model_option, std::string& graph, std::string& model,
@@ -56,13 +57,16 @@ std::string graph_hash(const std::string& model);
 // Adds --form, for NetworkOptions or for a weight file's network.
 void add_form_option(CLI::App&, std::string& form);
 void add_aux_option(CLI::App&, double& aux);
+// Add --classes, of a network that is not from a graph, and --label-smoothing.
+void add_classes_option(CLI::App&, int& classes, const std::string& usual);
+void add_label_smoothing_option(CLI::App&, double& share);
 void add_network_options(CLI::App&, NetworkOptions&);
 void settle_batch(NetworkOptions&);  // once all options are read
-CLI::Option* add_microbatches_option(CLI::App&, int& microbatches, const std::string& group);
+void add_microbatches_option(CLI::App&, int& microbatches, const std::string& group);
 CLI::Option* add_device_option(CLI::App&, MachineOptions&);
 // Says on stderr, once per job, why --device auto found no GPU.
 void say_why_cpu(const MachineOptions&);
-void add_threads_option(CLI::App&, MachineOptions&);
+void add_threads_option(CLI::App&, MachineOptions&, const std::string& whose = "");
 // This option takes effect as soon as it is read, before oneDNN chooses its instruction set.
 void add_cpu_isa_option(CLI::App&, MachineOptions&);
 CLI::Option* add_precision_option(CLI::App&, std::string& precision);
@@ -74,8 +78,10 @@ void add_transport_option(CLI::App&, MachineOptions&);
 // Adds the options about ranks and the watchdog only, for commands that compute nothing.
 void add_rank_options(CLI::App&, MachineOptions&);
 CLI::Option* add_schedule_option(CLI::App&, ScheduleOptions&);
-// Adds an option of the group Output that names a file to write.
+// Adds an option of the group Output that names a file to write: "--json", or "--results DIR".
 CLI::Option* add_output_option(CLI::App&, const std::string& name, std::string& file,
                                const std::string& description);
+
+CLI::Option* add_width_option(CLI::App&, int& width);
 
 }  // namespace antichain

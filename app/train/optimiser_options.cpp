@@ -9,13 +9,15 @@
 #include <functional>
 #include <vector>
 
-#include "app/cli/checks.h"
+#include "app/cli/option_row.h"
 #include "framework/averaged.h"
 #include "framework/error.h"
 #include "framework/muon.h"
 
 namespace antichain {
 namespace {
+
+using enum OptionKind;
 
 constexpr const char* training = "Training";
 
@@ -81,78 +83,55 @@ bool has(const Choice& choice, std::string_view option) {
   return std::ranges::find(choice.own, option) != choice.own.end();
 }
 
-void add_adaptive_options(CLI::App& app, OptimiserOptions& o) {
-  const double most = std::nextafter(1., 0.);  // with 1 nothing would ever be forgotten
-  CLI::Option* beta1 = app.add_option("--beta1", o.beta1, "adamw, muon: the mean gradient's decay a step");
-  check_number(beta1, 0, most)->type_name("X")->capture_default_str()->group(training);
-  CLI::Option* beta2 = app.add_option("--beta2", o.beta2, "adamw, muon: the mean square's decay a step");
-  check_number(beta2, 0, most)->type_name("X")->capture_default_str()->group(training);
-  CLI::Option* epsilon =
-      app.add_option("--epsilon", o.epsilon, "adamw, muon: added to the root of the mean square");
-  check_number(epsilon, 1e-30, 1)->type_name("X")->capture_default_str()->group(training);
-}
-
-void add_decay_options(CLI::App& app, OptimiserOptions& o) {
-  CLI::Option* decay = app.add_option(
-      "--weight-decay", o.weight_decay,
-      "sgd: times the weight, added to its gradient; else times the rate, the share that a weight loses");
-  check_number(decay, 0, 1e6)
-      ->type_name("X")
-      ->default_str("the recipe's; adamw: 0.01; muon: 0.1")
-      ->group(training);
-  CLI::Option* groups =
-      app.add_option("--decay-groups", o.decay_groups,
-                     "what weight decay is for: all parameters, or weights, which are convolutions' kernels "
-                     "and matrices but neither biases nor the scales and shifts of normalisation");
-  check_name(groups, "group of parameters", {"all", "weights"})
-      ->type_name("NAME")
-      ->default_str("sgd: all; else weights")
-      ->group(training);
-}
-
 void add_name_option(CLI::App& app, OptimiserOptions& o) {
   std::vector<std::string> names;
   for (const Choice& choice : choices()) names.emplace_back(choice.name);
-  CLI::Option* name =
-      app.add_option("--optimiser", o.name,
-                     "sgd: stochastic gradient descent with momentum; adamw: Adam with "
-                     "decoupled weight decay; muon: orthogonal steps for convolutions' kernels, "
-                     "AdamW for all else");
-  check_name(name, "optimiser", names)->type_name("NAME")->default_str("the recipe's")->group(training);
+  add_option(app, training, "--optimiser NAME", o.name, one_of("optimiser", names),
+             "sgd: stochastic gradient descent with momentum; adamw: Adam with decoupled weight decay; muon: "
+             "orthogonal steps for convolutions' kernels, AdamW for all else [the recipe's]",
+             {recipe, "optimiser"});
 }
 
 void add_average_option(CLI::App& app, OptimiserOptions& o, const char* purpose) {
-  check_number(app.add_option("--ema", o.ema, purpose), 0, std::nextafter(1., 0.))
-      ->type_name("X")
-      ->default_str("0: there is none")
-      ->group(training);
+  add_option(app, training, "--ema X", o.ema, number_between(0, std::nextafter(1., 0.)), purpose,
+             {recipe, "decay of the weights' average"});
 }
 
 }  // namespace
 
 void add_optimiser_options(CLI::App& app, OptimiserOptions& o) {
+  const Accepts decay = number_between(0, std::nextafter(1., 0.));  // with 1 nothing would ever be forgotten
   add_name_option(app, o);
-  CLI::Option* momentum =
-      app.add_option("--momentum", o.momentum, "sgd, muon: the mean gradient's decay a step");
-  check_number(momentum, 0, 1)->type_name("X")->default_str("the recipe's; muon: 0.95")->group(training);
-  app.add_flag("--nesterov,!--no-nesterov", o.nesterov,
-               "sgd, muon: Nesterov's momentum [the default]; --no-nesterov: plain momentum")
-      ->group(training);
-  add_adaptive_options(app, o);
-  add_decay_options(app, o);
-  CLI::Option* clip = app.add_option(
-      "--clip-norm", o.clip_norm,
+  const OptionGroup add(app, training);
+  add("--momentum X", o.momentum, number_between(0, 1),
+      "sgd, muon: the mean gradient's decay a step [the recipe's; muon: 0.95]", {recipe, "momentum"});
+  add("--nesterov,!--no-nesterov", o.nesterov, {},
+      "sgd, muon: Nesterov's momentum [the default]; --no-nesterov: plain momentum", {recipe, "nesterov"});
+  add("--beta1 X", o.beta1, decay, "adamw, muon: the mean gradient's decay a step", {recipe, "beta1"});
+  add("--beta2 X", o.beta2, decay, "adamw, muon: the mean square's decay a step", {recipe, "beta2"});
+  add("--epsilon X", o.epsilon, number_between(1e-30, 1), "adamw, muon: added to the root of the mean square",
+      {recipe, "epsilon"});
+  add("--weight-decay X", o.weight_decay, number_between(0, 1e6),
+      "sgd: times the weight, added to its gradient; else times the rate, the share that a weight loses [the "
+      "recipe's; adamw: 0.01; muon: 0.1]",
+      {recipe, "weight decay"});
+  add("--decay-groups NAME", o.decay_groups, one_of("group of parameters", {"all", "weights"}),
+      "what weight decay is for: all parameters, or weights, which are convolutions' kernels and matrices "
+      "but neither biases nor the scales and shifts of normalisation [sgd: all; else weights]",
+      {recipe, "groups of weight decay"});
+  add("--clip-norm X", o.clip_norm, number_between(0, 1e30),
       "scale the gradients of a step where the norm of all of them is larger; all ranks agree on it before "
-      "they update, so steps do not overlap");
-  check_number(clip, 0, 1e30)->type_name("X")->default_str("0: they stay as they are")->group(training);
+      "they update, so steps do not overlap; 0: gradients stay as they are",
+      {recipe, "largest norm of the gradients"});
   add_average_option(app, o,
                      "keep an average of the weights, with this decay a step: it is what is evaluated, and "
-                     "--results has it as weights-ema.h5");
+                     "--results has it as weights-ema.h5; 0: there is none");
 }
 
 void add_measured_optimiser_options(CLI::App& app, OptimiserOptions& o) {
   add_name_option(app, o);
-  add_average_option(app, o, "train with an average of the weights, which takes memory and time as well");
+  add_average_option(
+      app, o, "train with an average of the weights, which takes memory and time as well; 0: there is none");
 }
 
 void settle_optimiser(const CLI::App& command, const Recipe& recipe, OptimiserOptions& o) {

@@ -7,6 +7,9 @@
 
 namespace antichain {
 
+// The fact of the warm-up in a manifest. It depends on the length of an epoch where the recipe has a warm-up.
+inline constexpr const char* warmup_fact = "warm-up steps";
+
 void add_rate_options(CLI::App&, TrainCommandOptions&);
 
 // Throws a usage Error when an option was given that another learning-rate schedule has. The recipe has

@@ -10,7 +10,7 @@
 #include "app/cli/number_text.h"
 #include "app/cli/overwriting.h"
 #include "app/job/agreement.h"
-#include "app/train/train_option_kinds.h"
+#include "app/train/rate_options.h"
 #include "framework/error.h"
 #include "framework/files/checkpoint_folder.h"
 #include "framework/files/checkpoint_remains.h"
@@ -126,22 +126,14 @@ bool check_length(const Manifest& m, const RunFacts& run) {
          run.recipe.at("learning rate") != "constant";
 }
 
-// Returns the facts that old manifests did not state, with the default that every run had then.
-Facts once_unsaid() {
-  Facts facts = {{normalisation, describe(Normalisation())}};
-  for (const TrainOption& option : train_option_kinds())
-    if (*option.default_before) facts[option.fact] = option.default_before;
-  return facts;
-}
-
-// Completes the facts of an older checkpoint. A missing fact is assumed to be as it is here, with a warning
-// where this differs from the default of that time.
-Facts completed(Facts there, const Facts& here, const std::string& checkpoint) {
-  for (const auto& [name, usual] : once_unsaid()) {
+// Completes the facts of a checkpoint of an older revision, which stated fewer. A missing fact is assumed to
+// be as it is here, with a warning where this differs from the option's default.
+Facts completed(Facts there, const Facts& here, const Facts& usual, const std::string& checkpoint) {
+  for (const auto& [name, value] : usual) {
     const auto now = here.find(name);
     if (there.contains(name) || now == here.end()) continue;
     there[name] = now->second;
-    if (now->second != usual)
+    if (now->second != value)
       warn(fmt::format("{} is of an older version and does not say its {}: it is taken to be {}, as here",
                        checkpoint, name, now->second));
   }
@@ -169,8 +161,8 @@ void check_position(const TrainPosition& p, const RunFacts& run, const std::stri
 
 void check_belongs(const Manifest& m, const RunFacts& run, const Graph& graph, const Optimiser& optimiser,
                    const std::string& checkpoint) {
-  std::vector<std::string> all = differences(completed(m.model, run.model, checkpoint), run.model);
-  Facts there = completed(m.recipe, run.recipe, checkpoint), here = run.recipe;
+  std::vector<std::string> all = differences(completed(m.model, run.model, run.usual, checkpoint), run.model);
+  Facts there = completed(m.recipe, run.recipe, run.usual, checkpoint), here = run.recipe;
   for (const char* own : {length, course_length}) there.erase(own), here.erase(own);
   // The same images may have another name: the file was renamed, say.
   if (std::ranges::all_of(hashes, [&](const char* hash) { return there[hash] == here[hash]; }))
@@ -213,13 +205,17 @@ RunFacts run_facts(const TrainCommandOptions& o, const DataSplits& data, const R
   if (!rank.prints() || (o.checkpoint.folder.empty() && o.checkpoint.resume.empty())) return run;
   const int64_t per_epoch = data.train->size() / o.network.batch;
   const TrainOptions training = train_options(o, per_epoch);
-  for (const TrainOption& option : train_option_kinds()) {
-    if (option.value == nullptr) continue;
-    Facts& facts = option.kind == OptionKind::network ? run.model : run.recipe;
-    facts[option.fact] = option.value(o, per_epoch);
+  for (const OptionRow& row : o.rows) {
+    if (*row.changes.fact == 0) continue;
+    Facts& facts = row.changes.kind == OptionKind::network ? run.model : run.recipe;
+    facts[row.changes.fact] = row.fact();
+    run.usual[row.changes.fact] = row.usual_fact;
   }
+  run.usual[normalisation] = describe(Normalisation());
   const auto text = [](const auto& x) { return fmt::format("{}", x); };
   run.model["image"] = data.train->image_shape().str();
+  if (o.recipe_warmup_steps > 0)
+    run.recipe[warmup_fact] = text(rate_course(o, per_epoch).options().warmup_steps);
   run.recipe[length] = text(total_steps(training, per_epoch));
   run.recipe[data_name] = data.train->name();
   run.recipe["training images"] = text(data.train->size());

@@ -16,6 +16,7 @@ namespace antichain {
 // RunFacts describe a run, for its checkpoints. Those of rank 0 count.
 struct RunFacts {
   Facts model, recipe;  // a resumed run must have the same
+  Facts usual;          // by the options' defaults
   Facts setting;        // may differ
   int64_t steps_per_epoch = 1, steps_per_evaluation = 1;
 };

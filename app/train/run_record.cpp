@@ -10,7 +10,6 @@
 #include "app/cli/overwriting.h"
 #include "app/cli/run_folder.h"
 #include "app/train/run_settings.h"
-#include "app/train/train_option_kinds.h"
 #include "framework/error.h"
 #include "framework/files/weights.h"
 #include "framework/json.h"
@@ -38,11 +37,12 @@ std::string difference_from(const std::string& folder, const TrainCommandOptions
   const Json there = parse_json(read_file(folder + "/run.json"), folder).value("settings", Json::object()),
              here = Json::parse(options.in_force);
   if (!there.is_object()) return "";
-  for (const TrainOption& option : train_option_kinds()) {
-    if (option.kind != OptionKind::network && option.kind != OptionKind::recipe) continue;
-    const Json before = there.value(option.name, Json()), now = here.value(option.name, Json());
+  for (const OptionRow& row : options.rows) {
+    if (row.changes.kind != OptionKind::network && row.changes.kind != OptionKind::recipe) continue;
+    const std::string option = row.setting();
+    const Json before = there.value(option, Json()), now = here.value(option, Json());
     if (!before.is_null() && !now.is_null() && !now.is_boolean() && before != now)
-      return fmt::format("--{} was {} there and is {} here", option.name, before.dump(), now.dump());
+      return fmt::format("--{} was {} there and is {} here", option, before.dump(), now.dump());
   }
   return "";
 }
@@ -139,12 +139,12 @@ std::string describe_keeping(const TrainCommandOptions& o) {
 void note_settings(TrainCommandOptions& o, CLI::App& command) {
   if (o.results.empty()) return;
   Json all = settings_in_force(command);
-  const auto exact = [](auto x) { return typed(fmt::format("{}", x)); };  // CLI11 would print six digits
-  if (o.recipe_warmup_steps > 0) all["warmup-steps"] = o.recipe_warmup_steps;
+  all["warmup-steps"] = o.recipe_warmup_steps > 0 ? o.recipe_warmup_steps : o.rate.warmup_steps;
+  all["warmup-epochs"] = typed(fmt::format("{}", o.warmup_epochs)), all["nesterov"] = o.optimiser.nesterov;
   if (o.course_epochs > 0) all["epochs of the rate's course"] = o.course_epochs;
-  all["lr"] = exact(o.rate.peak), all["momentum"] = exact(o.optimiser.momentum);
-  all["nesterov"] = o.optimiser.nesterov, all["decay-groups"] = o.optimiser.decay_groups;
-  all["weight-decay"] = exact(o.optimiser.weight_decay), all["warmup-epochs"] = exact(o.warmup_epochs);
+  for (const OptionRow& row : o.rows)  // the recipe has filled in what was not given
+    if (const std::string name = row.setting(); name == "weight-decay" || name == "momentum")
+      all[name] = typed(row.variable.text());
   o.in_force = all.dump(), o.given = given_as_toml(command);
 }
 

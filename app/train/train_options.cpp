@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "app/cli/checks.h"
 #include "app/cli/number_text.h"
+#include "app/cli/option_row.h"
 #include "app/train/rate_options.h"
 #include "data/mix.h"
 #include "framework/error.h"
@@ -16,33 +16,16 @@
 namespace antichain {
 namespace {
 
+using enum OptionKind;
+
 void add_length_options(CLI::App& app, TrainCommandOptions& o) {
-  CLI::Option* epochs = app.add_option(
-      "--epochs", o.epochs, "passes over the training set [the recipe's, or as many as --steps needs]");
-  check_whole(epochs, 1, most_epochs)->type_name("N")->group("Training");
-  CLI::Option* steps = app.add_option("--steps", o.steps, "end after so many steps [whole epochs]");
-  check_whole(steps, 1, most_training_steps)->type_name("N")->group("Training");
-  CLI::Option* seed = app.add_option("--seed", o.seed, "seed of weights, order, augmentation and dropout");
-  check_whole(seed, 0, INT64_MAX)->type_name("N")->capture_default_str()->group("Training");
-}
-
-void add_on_nan_option(CLI::App& app, TrainCommandOptions& o) {
-  CLI::Option* option =
-      app.add_option("--on-nan", o.on_nan,
-                     "when the loss or a gradient is not finite: abort, skip the step, or rewind to the last "
-                     "checkpoint and go on with the next batch");
-  check_name(option, "way", on_nan_names())->type_name("NAME")->capture_default_str()->group("Training");
-}
-
-void add_augment_option(CLI::App& app, TrainCommandOptions& o) {
-  CLI::Option* option = app.add_option("--augment", o.augment,
-                                       "where images are augmented and normalised, with the same bits: host, "
-                                       "device (a GPU, to which they travel "
-                                       "as bytes), or auto: on the GPU if there is one");
-  check_name(option, "place", {"auto", "host", "device"})
-      ->type_name("NAME")
-      ->capture_default_str()
-      ->group("Machine");
+  const OptionGroup add(app, "Training");
+  add("--epochs N", o.epochs, whole_between(1, most_epochs),
+      "passes over the training set [the recipe's, or as many as --steps needs]", {extent});
+  add("--steps N", o.steps, whole_between(1, most_training_steps), "end after so many steps [whole epochs]",
+      {extent});
+  add("--seed N", o.seed, whole_between(0, INT64_MAX), "seed of weights, order, augmentation and dropout",
+      {recipe, "seed"});
 }
 
 }  // namespace
@@ -59,23 +42,36 @@ void add_train_options(CLI::App& app, TrainCommandOptions& o) {
   add_rate_options(app, o);
   add_optimiser_options(app, o.optimiser);
   add_evaluation_options(app, o.evaluation);
-  add_on_nan_option(app, o);
+  add_option(app, "Training", "--on-nan NAME", o.on_nan, one_of("way", on_nan_names()),
+             "when the loss or a gradient is not finite: abort, skip the step, or rewind to the last "
+             "checkpoint and go on with the next batch",
+             {extent});
   add_checkpoint_options(app, o.checkpoint);
   add_planning_options(app, o.planning);
   add_measuring_options(app, o.planning);
   add_schedule_option(app, o.schedule);
   add_machine_options(app, o.machine);
   add_transport_option(app, o.machine);
-  add_augment_option(app, o);
+  add_option(app, "Machine", "--augment NAME", o.augment, one_of("place", {"auto", "host", "device"}),
+             "where images are augmented and normalised, with the same bits: host, device (a GPU, to which "
+             "they travel as bytes), or auto: on the GPU if there is one",
+             {speed});
   add_output_option(
-      app, "--results", o.results,
+      app, "--results DIR", o.results,
       "a folder for all results: the trained weights, run.json (program, command, all settings), "
-      "log, profile, plan, metrics, summary")
-      ->type_name("DIR");
+      "log, profile, plan, metrics, summary");
   add_output_option(app, "--metrics", o.metrics_file, "write one JSON line per step and epoch");
   add_output_option(app, "--trace", o.trace_file,
                     "write one measured step for ui.perfetto.dev or chrome://tracing");
   add_output_option(app, "--json", o.json_file, "write the results");
+}
+
+void check_every_option_says_what_it_changes(const CLI::App& train) {
+  const std::vector<OptionRow>& rows = rows_of(train);
+  const auto rows_that_say =
+      std::ranges::count_if(rows, [](const OptionRow& row) { return row.changes.kind != unsaid; });
+  ANTICHAIN_CHECK(rows_that_say + 1 == std::ssize(train.get_options()),  // --help has no row
+                  "each option of train must say what it changes");
 }
 
 void check(const TrainCommandOptions& o) {

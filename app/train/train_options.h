@@ -45,10 +45,14 @@ struct TrainCommandOptions {
   std::string settings;          // the command line's settings, which must be equal on all ranks
   std::string in_force, given;   // for --results: with all defaults, as JSON, and as a settings file
   CheckpointCommandOptions checkpoint;
+  std::vector<OptionRow> rows;  // of the command, with what each option changes
   std::string results, metrics_file, trace_file, json_file;
 };
 
 void add_train_options(CLI::App&, TrainCommandOptions&);
+// Throws Error where an option has no row, or its row does not say what it changes, so that none that changes
+// numbers can be forgotten.
+void check_every_option_says_what_it_changes(const CLI::App& train);
 
 // Throws Error for mistakes that involve several options.
 void check(const TrainCommandOptions&);

@@ -11,6 +11,7 @@
 
 #include "app/cli/checks.h"
 #include "app/cli/commands.h"
+#include "app/cli/option_row.h"
 #include "app/job/preflight.h"
 #include "framework/error.h"
 #include "framework/json.h"
@@ -33,11 +34,12 @@ Given parse(const Words& words) {
   Given given;
   CLI::App app("a test", "test");
   CLI::App& command = add_command(app, "train", "trains", "test train");
-  check_whole(command.add_option("--batch", given.batch), 1, 2000);
-  command.add_option("--name", given.name)->type_name("NAME");
-  command.add_flag("--plain", given.plain);
+  const OptionGroup add(command, "Options");
+  add("--batch N", given.batch, whole_between(1, 2000), "");
+  add("--name NAME", given.name, {}, "");
+  add("--plain", given.plain, {}, "");
   int stages = 1;
-  add_command(app, "plan", "plans", "test plan").add_option("--stages", stages);
+  add_option(add_command(app, "plan", "plans", "test plan"), "Options", "--stages N", stages, {}, "");
   command.callback([&] { given.settings = settings_of(command); });
   app.require_subcommand(1);
   parse_and_run(app, words);
@@ -59,7 +61,8 @@ TEST(CommandLine, NamesTheVariableThatAValueIsOf) {
   const auto parse_seconds = [](const Words& words) {
     double seconds = 0;
     CLI::App app("a test", "test");
-    check_number(app.add_option("--seconds", seconds), 1, 9)->envname("ANTICHAIN_TEST_SECONDS");
+    add_option(app, "Options", "--seconds X", seconds, number_between(1, 9), "")
+        ->envname("ANTICHAIN_TEST_SECONDS");
     parse_and_run(app, words);
     return seconds;
   };
@@ -217,9 +220,10 @@ TEST(Checks, UnitsArePlainNumbersToTheOption) {
   const auto given = [&](const std::string& word) {
     CLI::App app("a test", "test");
     CLI::App& command = add_command(app, "plan", "plans", "test plan");
-    check_size(command.add_option("--memory-bytes", memory), int64_t(1) << 50);
-    check_rate(command.add_option("--link", rate), 1e15);
-    check_time(command.add_option("--latency", latency), 0, 10);
+    const OptionGroup add(command, "Options");
+    add("--memory-bytes SIZE", memory, size_up_to(int64_t(1) << 50), "");
+    add("--link SIZE", rate, rate_up_to(1e15), "");
+    add("--latency TIME", latency, time_between(0, 10), "");
     parse_and_run(app, {"plan", word});
   };
   given("--memory-bytes=64GiB");
@@ -247,8 +251,9 @@ TEST(Checks, NumbersOutsideAreRefusedWithTheirOption) {
     CLI::App& command = add_command(app, "train", "trains", "test train");
     int batch = 1;
     double rate = 1;
-    check_whole(command.add_option("--batch", batch), 1, 2000);
-    check_number(command.add_option("--lr", rate), 0, 10);
+    const OptionGroup add(command, "Options");
+    add("--batch N", batch, whole_between(1, 2000), "");
+    add("--lr X", rate, number_between(0, 10), "");
     parse_and_run(app, {"train", word});
   };
   for (const char* good : {"--batch=1", "--batch=2000", "--lr=0", "--lr=1e1", "--lr=.5"})

@@ -1,0 +1,124 @@
+// These tests say what each option of train changes. An option that is new must say so here as well.
+#include "app/train/train_options.h"
+
+#include <gtest/gtest.h>
+#include <CLI/CLI.hpp>
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "app/cli/command_line.h"
+
+namespace antichain {
+namespace {
+
+// A Train is the command with its options.
+struct Train {
+  CLI::App app;
+  TrainCommandOptions options;
+  CLI::App& command = add_command(app, "train", "", "");
+  Train() { add_train_options(command, options); }
+};
+
+std::map<std::string, std::set<std::string>> by_kind() {
+  std::map<std::string, std::set<std::string>> kinds;
+  for (const Train train; const OptionRow& row : rows_of(train.command))
+    EXPECT_TRUE(kinds[name_of(row.changes.kind)].insert(row.setting()).second) << row.name << " stands twice";
+  return kinds;
+}
+
+TEST(TrainOptions, AreThese) {
+  const std::map<std::string, std::set<std::string>> expected = {
+      {"network",
+       {"aux", "classes", "dropout", "form", "graph", "image", "label-smoothing", "model", "precision",
+        "soft-labels", "stochastic-depth"}},
+      {"recipe", {"batch",          "beta1",        "beta2",       "clip-norm",    "crop",
+                  "cutmix",         "decay-groups", "ema",         "epsilon",      "erase",
+                  "evaluate-every", "flip",         "lr",          "lr-decay",     "lr-final",
+                  "lr-milestones",  "lr-rise",      "lr-schedule", "microbatches", "mixup",
+                  "momentum",       "nesterov",     "optimiser",   "seed",         "trivial-augment",
+                  "warmup-epochs",  "warmup-steps", "weight-decay"}},
+      {"data", {"data-dir", "dataset"}},
+      {"last bits", {"cpu-isa", "device", "method", "plan", "replicas", "threads", "weight-gradients"}},
+      {"extent", {"epochs", "init", "init-partial", "max-time", "on-nan", "patience", "resume", "steps"}},
+      {"speed",
+       {"at-most",   "augment",          "backward-split", "chunks",        "cluster",         "cuts",
+        "in-flight", "link-bytes-per-s", "link-latency-s", "local",         "max-states",      "memory-bytes",
+        "objective", "overlap-steps",    "profile",        "profile-cache", "profile-seconds", "schedule",
+        "stages",    "transport",        "watchdog"}},
+      {"output",
+       {"checkpoint", "checkpoint-every", "config", "dry-run", "json", "keep", "keep-best", "metrics",
+        "quiet", "results", "trace"}}};
+  EXPECT_EQ(by_kind(), expected);
+}
+
+TEST(TrainOptions, WhatChangesNumbersIsInManifests) {
+  std::set<std::string> facts;
+  for (const Train train; const OptionRow& row : rows_of(train.command)) {
+    const bool compared = row.changes.kind == OptionKind::network || row.changes.kind == OptionKind::recipe;
+    const std::string fact = row.changes.fact;
+    EXPECT_EQ(!fact.empty(), compared && row.setting() != "image") << row.name;
+    if (fact.empty()) continue;
+    EXPECT_TRUE(facts.insert(fact).second) << fact;
+    EXPECT_NE(row.fact(), "") << row.name;
+  }
+}
+
+// Manifests of earlier revisions lack these facts. What they were trained with are the defaults.
+TEST(TrainOptions, TheDefaultsAreThoseOfOlderManifests) {
+  const std::map<std::string, std::string> expected = {{"graph file", "none"},
+                                                       {"dropout", "0.5"},
+                                                       {"stochastic depth", "0"},
+                                                       {"soft labels", "false"},
+                                                       {"crop", "black"},
+                                                       {"flip", "true"},
+                                                       {"TrivialAugment", "false"},
+                                                       {"share of erased images", "0"},
+                                                       {"mixup", "0"},
+                                                       {"cutmix", "0"},
+                                                       {"milestones", "0.5,0.75"},
+                                                       {"decay at milestones", "0.1"},
+                                                       {"final learning rate", "0"},
+                                                       {"share of the rise", "0.3"},
+                                                       {"optimiser", "sgd"},
+                                                       {"beta1", "0.9"},
+                                                       {"beta2", "0.999"},
+                                                       {"epsilon", "1e-08"},
+                                                       {"groups of weight decay", "all"},
+                                                       {"largest norm of the gradients", "0"},
+                                                       {"decay of the weights' average", "0"},
+                                                       {"steps between evaluations", "0"}};
+  std::map<std::string, std::string> usual;
+  for (const Train train; const OptionRow& row : rows_of(train.command))
+    usual[row.changes.fact] = row.usual_fact;
+  for (const auto& [fact, value] : expected) EXPECT_EQ(usual[fact], value) << fact;
+}
+
+TEST(TrainOptions, AnOptionThatDoesNotSayWhatItChangesIsFound) {
+  Train train;
+  EXPECT_NO_THROW(check_every_option_says_what_it_changes(train.command));
+  bool forgotten = false;
+  add_option(train.command, "", "--forgotten", forgotten, {}, "");
+  EXPECT_ANY_THROW(check_every_option_says_what_it_changes(train.command));
+}
+
+TEST(TrainOptions, NesterovIsSaidEitherWayAndTheLastWordCounts) {
+  const auto nesterov = [](const std::vector<std::string>& words) {
+    Train train;
+    std::vector<std::string> all = {"train", "--model", "resnet20"};
+    all.insert(all.end(), words.begin(), words.end());
+    parse_and_run(train.app, all);
+    return train.options.optimiser.nesterov;
+  };
+  EXPECT_TRUE(nesterov({}));
+  EXPECT_TRUE(nesterov({"--nesterov"}));
+  EXPECT_FALSE(nesterov({"--no-nesterov"}));
+  EXPECT_FALSE(nesterov({"--nesterov=false"})) << "as a settings file says it";
+  EXPECT_TRUE(nesterov({"--no-nesterov", "--nesterov"}));
+  EXPECT_FALSE(nesterov({"--nesterov", "--no-nesterov"}));
+}
+
+}  // namespace
+}  // namespace antichain
