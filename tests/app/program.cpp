@@ -59,4 +59,16 @@ void expect_refused(const ProgramRun& result, int code, const std::string& part,
   EXPECT_THAT(sentences[0], ::testing::HasSubstr(part)) << words;
 }
 
+std::string ProgramTest::ran(const std::string& words) const {
+  const ProgramRun result = run(words);
+  EXPECT_EQ(result.code, 0) << words << ": " << result.err;
+  return result.out;
+}
+void ProgramTest::expect_refused(const std::string& words, int code, const std::string& part) const {
+  antichain::expect_refused(run(words), code, part, words);
+}
+ProgramTest::Json ProgramTest::json(const std::string& name) const {
+  return Json::parse(text_of(path(name)));
+}
+
 }  // namespace antichain

@@ -100,54 +100,6 @@ TEST(Replicas, HoldForRandomNetworks) {
   }
 }
 
-// What a slot holds is followed through the schedule: a rank's n-th micro-batch may take slot n mod k of what
-// it sends only when holding back the peer's recv of the one before would hold back the writing action too.
-TEST(Replicas, SlotsCountTheRanksOwnMicrobatches) {
-  std::mt19937 random(12);
-  const auto certainly_after = [](const Schedule& schedule, int peer, int recv_index, int rank, int index) {
-    Schedule held_back = schedule;
-    held_back.ranks[peer].resize(recv_index);
-    return walk(held_back, match_messages(held_back), [](int, int) {})[rank] <= index;
-  };
-  const auto safe = [&](const Schedule& schedule, int rank, int stage_replicas, Flow flow, int k) {
-    const auto& actions = schedule.ranks[rank];
-    for (const Action& a : actions) {
-      const int reuser = a.microbatch + k * stage_replicas;
-      if (a.verb != Verb::send || a.message.flow != flow || reuser >= schedule.microbatches) continue;
-      const auto& theirs = schedule.ranks[a.peer];
-      const auto recv = std::find_if(theirs.begin(), theirs.end(), [&](const Action& r) {
-        return r.verb == Verb::recv && r.peer == rank && r.message == a.message &&
-               r.microbatch == a.microbatch;
-      });
-      const Verb writes = flow == Flow::activation ? Verb::forward : Verb::backward;
-      const auto write = std::find(actions.begin(), actions.end(), Action{writes, a.stage, reuser});
-      if (!certainly_after(schedule, a.peer, int(recv - theirs.begin()), rank, int(write - actions.begin())))
-        return false;
-    }
-    return true;
-  };
-  int checked = 0;
-  for (int trial = 0; trial < 60; ++trial) {
-    const Profile profile = random_network(random, 4 + int(random() % 6));
-    const Plan plan = randomly_replicated(random, random_plan(random, profile, 2 + int(random() % 2)), 3);
-    const Schedule schedule =
-        make_schedule(profile, plan, trial % 3 ? Policy::one_f_one_b : Policy::gpipe, 4 + int(random() % 6));
-    const std::vector<RankSlots> all = slots(schedule);
-    for (int r = 0; r < int(all.size()); ++r) {
-      const int replicas = int(stage_of_rank(plan, r).ranks.size());
-      for (const auto& [flow, k] : {std::pair(Flow::activation, only(all[r]).sent_activations),
-                                    std::pair(Flow::gradient, only(all[r]).sent_gradients)}) {
-        if (k == 0) continue;
-        EXPECT_LE(k, (schedule.microbatches + replicas - 1) / replicas);
-        EXPECT_TRUE(safe(schedule, r, replicas, flow, k));
-        EXPECT_FALSE(k > 1 && safe(schedule, r, replicas, flow, k - 1));
-        checked += replicas > 1;
-      }
-    }
-  }
-  EXPECT_GT(checked, 60);
-}
-
 TEST(Replicas, TooFewSlotsAreRefused) {
   const Profile profile = chain(2);
   const Schedule schedule =

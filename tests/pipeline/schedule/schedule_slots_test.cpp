@@ -68,47 +68,50 @@ bool certainly_after(const Schedule& schedule, int peer, int recv_index, int ran
   return walk(held_back, match_messages(held_back), [](int, int) {})[rank] <= index;
 }
 
-int index_of(const Schedule& schedule, int rank, const Action& action) {
+// Returns whether k slots are safe for all sends of one flow from one rank, whose n-th micro-batch takes slot
+// n mod k.
+bool safe(const Schedule& schedule, int rank, int replicas, Flow flow, int k) {
   const auto& actions = schedule.ranks[rank];
-  return int(std::find(actions.begin(), actions.end(), action) - actions.begin());
-}
-
-// Returns whether k slots are safe for all sends of one flow from one rank.
-bool safe(const Schedule& schedule, int rank, Flow flow, int k) {
-  for (const Action& a : schedule.ranks[rank]) {
-    if (a.verb != Verb::send || a.message.flow != flow || a.microbatch + k >= schedule.microbatches) continue;
+  for (const Action& a : actions) {
+    const int reuser = a.microbatch + k * replicas;
+    if (a.verb != Verb::send || a.message.flow != flow || reuser >= schedule.microbatches) continue;
+    const auto& theirs = schedule.ranks[a.peer];
+    const auto recv = std::ranges::find_if(theirs, [&](const Action& r) {
+      return r.verb == Verb::recv && r.peer == rank && r.message == a.message && r.microbatch == a.microbatch;
+    });
     const Verb writes = flow == Flow::activation ? Verb::forward : Verb::backward;
-    int recv = 0;  // the peer's recv of this message
-    while (!(schedule.ranks[a.peer][recv].verb == Verb::recv && schedule.ranks[a.peer][recv].peer == rank &&
-             schedule.ranks[a.peer][recv].message == a.message &&
-             schedule.ranks[a.peer][recv].microbatch == a.microbatch))
-      ++recv;
-    const int write = index_of(schedule, rank, {writes, a.stage, a.microbatch + k});
-    if (!certainly_after(schedule, a.peer, recv, rank, write)) return false;
+    const auto write = std::ranges::find(actions, Action{writes, a.stage, reuser});
+    if (!certainly_after(schedule, a.peer, int(recv - theirs.begin()), rank, int(write - actions.begin())))
+      return false;
   }
   return true;
 }
 
 TEST(ScheduleSlots, AreTheFewestThatAreSafe) {
   std::mt19937 random(3);
-  int below_all = 0;
-  for (int trial = 0; trial < 60; ++trial) {
+  int below_all = 0, of_replicas = 0;
+  for (int trial = 0; trial < 120; ++trial) {
     const Profile profile = random_network(random, 4 + int(random() % 6));
-    const Plan plan = random_plan(random, profile, 2 + int(random() % 3));
-    const int M = 2 + int(random() % 5);
+    Plan plan = random_plan(random, profile, 2 + int(random() % 3));
+    if (trial % 2) plan = randomly_replicated(random, plan, 3);
+    const int M = (trial % 2 ? 4 : 2) + int(random() % 5);
     const Schedule schedule =
         make_schedule(profile, plan, trial % 3 ? Policy::one_f_one_b : Policy::gpipe, M);
     const std::vector<RankSlots> all = slots(schedule);
-    for (int r = 0; r < int(all.size()); ++r)
+    for (int r = 0; r < int(all.size()); ++r) {
+      const int replicas = int(stage_of_rank(plan, r).ranks.size()), own = (M + replicas - 1) / replicas;
       for (const auto& [flow, k] : {std::pair(Flow::activation, only(all[r]).sent_activations),
                                     std::pair(Flow::gradient, only(all[r]).sent_gradients)}) {
         if (k == 0) continue;
-        EXPECT_TRUE(safe(schedule, r, flow, k));
-        EXPECT_FALSE(k > 1 && safe(schedule, r, flow, k - 1));
-        below_all += k < M;
+        EXPECT_LE(k, own);
+        EXPECT_TRUE(safe(schedule, r, replicas, flow, k));
+        EXPECT_FALSE(k > 1 && safe(schedule, r, replicas, flow, k - 1));
+        below_all += k<own, of_replicas += replicas> 1;
       }
+    }
   }
   EXPECT_GT(below_all, 50);
+  EXPECT_GT(of_replicas, 60);
 }
 
 TEST(ScheduleSlots, TooFewAreRefused) {

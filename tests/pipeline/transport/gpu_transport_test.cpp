@@ -1,5 +1,5 @@
 // On a machine with one GPU these tests use NCCL with the rank itself as its peer, and ranks (threads) that
-// share the GPU, through host memory. tests/gpu/program.sh and same_numbers_on_gpu.sh use processes.
+// share the GPU, through host memory. tests/gpu/program.sh uses processes.
 // Elsewhere every test is skipped, by name: "needs a CUDA device". The CUDA module is loaded as the program
 // loads it.
 #include <gtest/gtest.h>
