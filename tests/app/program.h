@@ -25,6 +25,8 @@ struct ProgramRun {
 ProgramRun run_program(const std::string& folder, const std::string& words);
 // `launcher` is what stands before the program's name in the shell's line.
 ProgramRun run_behind(const std::string& folder, const std::string& launcher, const std::string& words);
+// Such a launcher: mpirun, with these variables set as well.
+std::string mpi_launcher(int ranks, const std::string& environment = "");
 ProgramRun run_under_mpi(const std::string& folder, int ranks, const std::string& words);
 
 // Expects that the run ended with the code, and with one sentence of the program's own that holds `part`.

@@ -345,11 +345,8 @@ TEST_F(Checkpoints, ASignalStopsWithEverythingSaved) {
 
 TEST_F(Checkpoints, MpiASignalToOneRankStopsAll) {
   const std::string words = train_small + "--epochs 100000 --checkpoint signalled";
-  const std::string mpirun =
-      fmt::format("env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 '{}' --oversubscribe -n 2",
-                  ANTICHAIN_MPIEXEC);
   // The last process that mpirun started is one rank.
-  const ProgramRun result = signalled(mpirun, words, "kill -USR1 $(pgrep -P $job | tail -1)");
+  const ProgramRun result = signalled(mpi_launcher(2), words, "kill -USR1 $(pgrep -P $job | tail -1)");
   antichain::expect_refused(result, 85, "with everything saved in signalled/step-", "USR1 to one rank");
 }
 
