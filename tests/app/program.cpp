@@ -45,11 +45,14 @@ ProgramRun run_program(const std::string& folder, const std::string& words) {
   return run_behind(folder, "", words);
 }
 
+std::string mpi_launcher(int ranks, const std::string& environment) {
+  return fmt::format(
+      "env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 {} '{}' --oversubscribe -n {}",
+      environment, ANTICHAIN_MPIEXEC, ranks);
+}
+
 ProgramRun run_under_mpi(const std::string& folder, int ranks, const std::string& words) {
-  const std::string launcher =
-      fmt::format("env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 '{}' --oversubscribe -n {}",
-                  ANTICHAIN_MPIEXEC, ranks);
-  return run_behind(folder, launcher, words);
+  return run_behind(folder, mpi_launcher(ranks), words);
 }
 
 void expect_refused(const ProgramRun& result, int code, const std::string& part, const std::string& words) {
@@ -57,6 +60,18 @@ void expect_refused(const ProgramRun& result, int code, const std::string& part,
   const std::vector<std::string> sentences = result.sentences();
   ASSERT_EQ(sentences.size(), 1u) << words << "\n" << result.err;
   EXPECT_THAT(sentences[0], ::testing::HasSubstr(part)) << words;
+}
+
+std::string ProgramTest::ran(const std::string& words) const {
+  const ProgramRun result = run(words);
+  EXPECT_EQ(result.code, 0) << words << ": " << result.err;
+  return result.out;
+}
+void ProgramTest::expect_refused(const std::string& words, int code, const std::string& part) const {
+  antichain::expect_refused(run(words), code, part, words);
+}
+ProgramTest::Json ProgramTest::json(const std::string& name) const {
+  return Json::parse(text_of(path(name)));
 }
 
 }  // namespace antichain

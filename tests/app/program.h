@@ -2,8 +2,13 @@
 // prints.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include "tests/data/temporary_folder.h"
 
 namespace antichain {
 
@@ -20,9 +25,25 @@ struct ProgramRun {
 ProgramRun run_program(const std::string& folder, const std::string& words);
 // `launcher` is what stands before the program's name in the shell's line.
 ProgramRun run_behind(const std::string& folder, const std::string& launcher, const std::string& words);
+// Such a launcher: mpirun, with these variables set as well.
+std::string mpi_launcher(int ranks, const std::string& environment = "");
 ProgramRun run_under_mpi(const std::string& folder, int ranks, const std::string& words);
 
 // Expects that the run ended with the code, and with one sentence of the program's own that holds `part`.
 void expect_refused(const ProgramRun&, int code, const std::string& part, const std::string& words);
+
+// Each test has a folder of its own, in which it runs the program.
+class ProgramTest : public ::testing::Test {
+ protected:
+  using Json = nlohmann::ordered_json;
+
+  std::string path(const std::string& name) const { return folder_.str() + "/" + name; }
+  ProgramRun run(const std::string& words) const { return run_program(folder_.str(), words); }
+  std::string ran(const std::string& words) const;  // has to succeed; returns its standard output
+  void expect_refused(const std::string& words, int code, const std::string& part) const;
+  Json json(const std::string& name) const;
+
+  const TemporaryFolder folder_;
+};
 
 }  // namespace antichain

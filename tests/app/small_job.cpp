@@ -6,7 +6,6 @@
 #include <stdexcept>
 
 #include "framework/json.h"
-#include "tests/data/temporary_folder.h"
 
 namespace antichain {
 namespace {
@@ -45,7 +44,9 @@ void make_data(const fs::path& folder) {
   fs::create_directory(folder / "nothing");
 }
 
-const std::string& folder_of_job() {
+}  // namespace
+
+const std::string& folder_of_small_job() {
   static const TemporaryFolder folder;
   static const std::string name = [] {
     make_data(folder.path());
@@ -59,9 +60,7 @@ const std::string& folder_of_job() {
   return name;
 }
 
-}  // namespace
-
-std::string SmallJob::path(const std::string& name) { return folder_of_job() + "/" + name; }
+std::string SmallJob::path(const std::string& name) { return folder_of_small_job() + "/" + name; }
 
 SmallJob::Json SmallJob::read_json(const std::string& name) { return Json::parse(read_file(path(name))); }
 
@@ -72,7 +71,7 @@ std::vector<SmallJob::Json> SmallJob::read_lines(const std::string& name) {
   return lines;
 }
 
-ProgramRun SmallJob::run(const std::string& words) { return run_program(folder_of_job(), words); }
+ProgramRun SmallJob::run(const std::string& words) { return run_program(folder_of_small_job(), words); }
 
 std::string SmallJob::ran(const std::string& words) {
   const ProgramRun result = run(words);
@@ -81,7 +80,7 @@ std::string SmallJob::ran(const std::string& words) {
 }
 
 ProgramRun SmallJob::run_mpi(int ranks, const std::string& words) {
-  return run_under_mpi(folder_of_job(), ranks, words);
+  return run_under_mpi(folder_of_small_job(), ranks, words);
 }
 
 ProgramRun SmallJob::expect_refused(const std::string& words, int code, const std::string& part) {
@@ -89,6 +88,10 @@ ProgramRun SmallJob::expect_refused(const std::string& words, int code, const st
   antichain::expect_refused(result, code, part, words);
   EXPECT_EQ(std::ranges::count(result.err, '\n'), 1) << result.err;
   return result;
+}
+
+void InACopyOfTheJob::SetUp() {
+  for (const std::string name : {"data", "p.json"}) fs::copy(folder_of_small_job() + "/" + name, path(name));
 }
 
 }  // namespace antichain

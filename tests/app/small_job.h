@@ -8,15 +8,11 @@
 //   label/, truncated/, nothing/                                         data that can't be used
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
-
 #include "tests/app/program.h"
 
 namespace antichain {
+
+const std::string& folder_of_small_job();
 
 class SmallJob : public ::testing::Test {
  protected:
@@ -35,6 +31,12 @@ class SmallJob : public ::testing::Test {
   static ProgramRun run_mpi(int ranks, const std::string& words);
   // Starts the program alone, so its sentence is the only line on standard error.
   static ProgramRun expect_refused(const std::string& words, int code, const std::string& part);
+};
+
+// Each test has a folder of its own, with the job's data and profile.
+class InACopyOfTheJob : public ProgramTest {
+ protected:
+  void SetUp() override;
 };
 
 }  // namespace antichain

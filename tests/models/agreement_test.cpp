@@ -35,23 +35,6 @@ class Agreement : public ::testing::TestWithParam<GoldenErrors> {
     if (!engine_) GTEST_SKIP() << why;
   }
 
-  Graph network() const {
-    const GoldenErrors& c = GetParam();
-    return make_model(
-        c.model, {.form = c.form, .microbatch = 2, .image = c.image, .dropout = 0, .stochastic_depth = 0});
-  }
-
-  static Start start(const Graph& graph) {
-    return [&graph](const Tensor& plain, std::string_view name) {
-      const GoldenErrors& c = GetParam();
-      if (name == "images") return draw_golden_images(plain, c.batches.at(0));
-      draw_golden(plain, name);
-      const auto node = std::string(name.substr(0, name.rfind('.')));
-      if (name.ends_with(".bias") && graph[graph.find(node)].op->type() == "batch_norm")
-        for (int64_t i = 0; i < plain.elements(); ++i) plain.data<float>()[i] += c.shift;
-    };
-  }
-
   const Backend* engine_ = nullptr;
 };
 
@@ -76,12 +59,12 @@ double together(const std::map<std::string, double>& distances) {
 // Compares two float32 engines. Per tensor, each is allowed four times what PyTorch's float32 is off from
 // float64 on this batch (tests/models/exactness_test.cpp), so the two may be eight times as far apart.
 TEST_P(Agreement, WithTheCpu) {
-  const Graph graph = network();
-  const GraphResults right = run_graph(graph, cpu(), start(graph));
-  const GraphResults ours = run_graph(graph, *engine_, start(graph));
+  const Graph graph = network_of(GetParam());
+  const GraphResults right = run_graph(graph, cpu(), start_of(GetParam(), graph));
+  const GraphResults ours = run_graph(graph, *engine_, start_of(GetParam(), graph));
   for (const auto& [name, distance] : distances(ours, right))
     EXPECT_LE(distance, 8 * GetParam().errors.at(name)) << name;
-  const GraphResults again = run_graph(graph, *engine_, start(graph));
+  const GraphResults again = run_graph(graph, *engine_, start_of(GetParam(), graph));
   EXPECT_EQ(again.losses, ours.losses);
   EXPECT_EQ(again.gradients, ours.gradients);
 }
@@ -94,17 +77,17 @@ TEST_P(Agreement, WithTheCpu) {
 // scale is far more.
 TEST_P(Agreement, WithTheCpuInBf16) {
   if (!cpu::has_bf16()) GTEST_SKIP() << "the CPU, to be compared with, has no AVX512_BF16";
-  const Graph graph = network();
-  const GraphResults exact = run_graph(graph, cpu(), start(graph));
-  const GraphResults rounded = run_graph(graph, *engine_, start(graph), Precision::bf16);
+  const Graph graph = network_of(GetParam());
+  const GraphResults exact = run_graph(graph, cpu(), start_of(GetParam(), graph));
+  const GraphResults rounded = run_graph(graph, *engine_, start_of(GetParam(), graph), Precision::bf16);
   auto ours = distances(rounded, exact);
-  auto theirs = distances(run_graph(graph, cpu(), start(graph), Precision::bf16), exact);
+  auto theirs = distances(run_graph(graph, cpu(), start_of(GetParam(), graph), Precision::bf16), exact);
   EXPECT_GT(ours.at("logits"), 0);
   EXPECT_LE(ours.extract("logits").mapped(), 2 * theirs.extract("logits").mapped());
   const double whole = together(theirs);
   EXPECT_LE(together(ours), 1.25 * whole);
   for (const auto& [name, distance] : ours) EXPECT_LE(distance, 2 * theirs.at(name) + 0.1 * whole) << name;
-  const GraphResults again = run_graph(graph, *engine_, start(graph), Precision::bf16);
+  const GraphResults again = run_graph(graph, *engine_, start_of(GetParam(), graph), Precision::bf16);
   EXPECT_EQ(again.losses, rounded.losses);
   EXPECT_EQ(again.gradients, rounded.gradients);
 }

@@ -70,22 +70,6 @@ bool uses_winograd(const Graph& graph) {
          });
 }
 
-Graph network(const GoldenErrors& c) {
-  return make_model(c.model,
-                    {.form = c.form, .microbatch = 2, .image = c.image, .dropout = 0, .stochastic_depth = 0});
-}
-
-// Starts from the weights and one of the batches.
-Start start(const GoldenErrors& c, const Graph& graph, size_t batch) {
-  return [&c, &graph, batch](const Tensor& plain, std::string_view full_name) {
-    if (full_name == "images") return draw_golden_images(plain, c.batches.at(batch));
-    draw_golden(plain, full_name);
-    const auto node = std::string(full_name.substr(0, full_name.rfind('.')));
-    if (full_name.ends_with(".bias") && graph[graph.find(node)].op->type() == "batch_norm")
-      for (int64_t i = 0; i < plain.elements(); ++i) plain.data<float>()[i] += c.shift;
-  };
-}
-
 class Exactness : public ::testing::TestWithParam<GoldenErrors> {
  protected:
   void SetUp() override {
@@ -100,11 +84,11 @@ constexpr size_t batches = 3;
 
 TEST_P(Exactness, ErrorsAreAtMostTwicePyTorchs) {
   const GoldenErrors& c = GetParam();
-  const Graph graph = network(c);
+  const Graph graph = network_of(c);
   std::map<std::string, double> sums;
   for (size_t batch = 0; batch < batches; ++batch) {
-    const GraphResults right = run_graph(graph, reference::backend(), start(c, graph, batch));
-    const GraphResults ours = run_graph(graph, engine(), start(c, graph, batch));
+    const GraphResults right = run_graph(graph, reference::backend(), start_of(c, graph, batch));
+    const GraphResults ours = run_graph(graph, engine(), start_of(c, graph, batch));
     for (const auto& [name, error] : squared_errors(ours, right)) sums[name] += error;
   }
   ASSERT_EQ(sums.size(), c.errors.size());
@@ -148,9 +132,9 @@ TEST_P(FiveSteps, StayBesideDoublePrecision) {
     return n.model == model && n.form == Form::cifar;
   });
   ASSERT_NE(c, networks.end());
-  const Graph graph = network(*c);
+  const Graph graph = network_of(*c);
   const auto train = [&](const Backend& backend, int steps) {
-    return train_graph(graph, backend, start(*c, graph, 0), default_optimiser(), rate, steps);
+    return train_graph(graph, backend, start_of(*c, graph), default_optimiser(), rate, steps);
   };
   const GraphTraining before = train(reference::backend(), 0), right = train(reference::backend(), 5);
   const GraphTraining ours = train(engine(), 5);

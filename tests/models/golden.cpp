@@ -144,4 +144,20 @@ void draw_golden_images(const Tensor& images, std::span<const int> samples) {
   }
 }
 
+Graph network_of(const GoldenErrors& c) {
+  return make_model(c.model,
+                    {.form = c.form, .microbatch = 2, .image = c.image, .dropout = 0, .stochastic_depth = 0});
+}
+
+std::function<void(const Tensor&, std::string_view)> start_of(const GoldenErrors& c, const Graph& graph,
+                                                              size_t batch) {
+  return [&c, &graph, batch](const Tensor& plain, std::string_view full_name) {
+    if (full_name == "images") return draw_golden_images(plain, c.batches.at(batch));
+    draw_golden(plain, full_name);
+    const auto node = std::string(full_name.substr(0, full_name.rfind('.')));
+    if (full_name.ends_with(".bias") && graph[graph.find(node)].op->type() == "batch_norm")
+      for (int64_t i = 0; i < plain.elements(); ++i) plain.data<float>()[i] += c.shift;
+  };
+}
+
 }  // namespace antichain

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -61,5 +62,10 @@ struct GoldenSteps {
 };
 // Returns those of the networks that take seconds, or of the others.
 std::vector<GoldenSteps> read_golden_steps(bool large);
+
+// The network of a line of gradients.txt, and what it starts from: its weights, and one of the batches.
+Graph network_of(const GoldenErrors&);
+std::function<void(const Tensor& plain, std::string_view full_name)> start_of(const GoldenErrors&,
+                                                                              const Graph&, size_t batch = 0);
 
 }  // namespace antichain

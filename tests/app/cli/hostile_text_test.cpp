@@ -10,8 +10,7 @@
 
 #include "framework/files/folder_lock.h"
 #include "framework/json.h"
-#include "tests/app/program.h"
-#include "tests/data/temporary_folder.h"
+#include "tests/app/small_job.h"
 
 namespace antichain {
 namespace {
@@ -21,18 +20,8 @@ using ::testing::HasSubstr;
 const std::string hostile = "\x1b[31mred\x1b]0;title\x07\u202e",
                   in_json = R"(\u001b[31mred\u001b]0;title\u0007\u202e)";
 
-class HostileText : public ::testing::Test {
+class HostileText : public SmallJob {
  protected:
-  static void SetUpTestSuite() {
-    folder_ = new TemporaryFolder;
-    const ProgramRun made = run_program(
-        folder_->str(), "profile --model resnet20 --batch 2 --microbatches 1 --seconds 0.01 --json p.json");
-    ASSERT_EQ(made.code, 0) << made.err;
-    ASSERT_EQ(run_program(folder_->str(), "plan --profile p.json --stages 2 --json plan.json").code, 0);
-  }
-  static void TearDownTestSuite() { delete folder_; }
-
-  static std::string path(const std::string& name) { return folder_->str() + "/" + name; }
   // Writes the file under another name, with the first `from` replaced.
   static void edit(const std::string& file, const std::string& from, const std::string& to,
                    const std::string& name) {
@@ -43,7 +32,7 @@ class HostileText : public ::testing::Test {
   }
   // It is shown, escaped, and in no other way.
   static void expect_shown(const std::string& words, int code) {
-    const ProgramRun result = run_program(folder_->str(), words);
+    const ProgramRun result = run(words);
     EXPECT_EQ(result.code, code) << words << "\n" << result.err;
     const std::string all = result.out + result.err;
     EXPECT_TRUE(
@@ -53,7 +42,6 @@ class HostileText : public ::testing::Test {
     EXPECT_EQ(all.find("\u202e"), std::string::npos) << words << "\n" << all;
     EXPECT_THAT(all, HasSubstr("\\x1b[")) << words;
   }
-  static inline TemporaryFolder* folder_ = nullptr;
 };
 
 TEST_F(HostileText, OfProfiles) {
@@ -72,13 +60,13 @@ TEST_F(HostileText, OfProfiles) {
 
 TEST_F(HostileText, OfPlansClustersAndSchedules) {
   edit("plan.json", "\"method\": \"", "\"method\": \"" + in_json, "e.json");
-  expect_shown("simulate --profile p.json --plan e.json --microbatches 2", 0);
+  expect_shown("simulate --profile p.json --plan e.json", 0);
   edit("plan.json", "\"model\": \"", "\"model\": \"" + in_json, "e.json");
-  expect_shown("simulate --profile p.json --plan e.json --microbatches 2", 3);
+  expect_shown("simulate --profile p.json --plan e.json", 3);
   write_file(path("cluster.json"), "{\"format\": \"" + in_json + "\"}");
   expect_shown("plan --profile p.json --cluster cluster.json", 3);
   write_file(path("schedule.txt"), hostile + "\n");
-  expect_shown("simulate --profile p.json --plan plan.json --microbatches 2 --schedule schedule.txt", 3);
+  expect_shown("simulate --profile p.json --plan plan.json --schedule schedule.txt", 3);
 }
 
 TEST_F(HostileText, OfSettingsFiles) {
@@ -105,13 +93,13 @@ TEST_F(HostileText, OfWeightFiles) {
 }
 
 TEST_F(HostileText, OfDataSets) {
-  write_bytes(folder_->path() / "cifar" / "data_batch_1.bin", records(4));
-  write_bytes(folder_->path() / "cifar" / "test_batch.bin", records(2));
+  write_bytes(path("cifar/data_batch_1.bin"), records(4));
+  write_bytes(path("cifar/test_batch.bin"), records(2));
   std::string names = hostile + "\n";
   for (int i = 1; i < 10; ++i) names += "name\n";
   write_file(path("cifar/batches.meta.txt"), names);
   expect_shown("data show cifar", 0);
-  ASSERT_EQ(run_program(folder_->str(), "data pack --cifar cifar --out set.h5").code, 0);
+  ran("data pack --cifar cifar --out set.h5");
   expect_shown("data show set.h5", 0);
   std::filesystem::create_directories(path("images/" + hostile));
   for (const char* name : {"a.png", "b.png"})
@@ -123,7 +111,7 @@ TEST_F(HostileText, OfLocks) {
   const FolderLock held(path("run"));
   std::ofstream(path("run/lock")) << hostile;
   expect_shown(
-      "train --model resnet20 --batch 2 --microbatches 1 --dataset synthetic --profile p.json --steps 1 "
+      "train --model resnet20 --batch 16 --microbatches 4 --dataset synthetic --profile p.json --steps 1 "
       "--checkpoint run",
       3);
 }

@@ -1,27 +1,19 @@
 // Results go to standard output, for pipes, and everything else goes to standard error. Help is printed for a
 // word or for a flag.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "framework/json.h"
 #include "tests/app/program.h"
-#include "tests/data/temporary_folder.h"
 
 namespace antichain {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using ::testing::HasSubstr;
 
-class Output : public ::testing::Test {
- protected:
-  ProgramRun run(const std::string& words) const { return run_program(folder_.str(), words); }
-  TemporaryFolder folder_;
-};
+using Output = ProgramTest;
 
 TEST_F(Output, ADashIsStandardOutputAndThenNothingElseIsThere) {
   for (const std::string name : {"-", "/dev/stdout", "/dev/fd/1"}) {
@@ -43,8 +35,8 @@ TEST_F(Output, ADashIsStandardOutputAndThenNothingElseIsThere) {
   EXPECT_EQ(objects, 2) << "a step and the summary";
   EXPECT_THAT(train.err, HasSubstr("step 1/1"));
 
-  expect_refused(run("train --metrics - --json -" + small), 2,
-                 "--metrics and --json can't both be written to standard output", "");
+  expect_refused("train --metrics - --json -" + small, 2,
+                 "--metrics and --json can't both be written to standard output");
 }
 
 TEST_F(Output, QuietLeavesWhatWasAskedFor) {
@@ -82,9 +74,9 @@ TEST_F(Output, QuietLeavesWhatWasAskedFor) {
 }
 
 TEST_F(Output, DevicesAndPipesAreWrittenToAndNotReplaced) {
-  EXPECT_EQ(run("info --json /dev/null").code, 0);
+  ran("info --json /dev/null");
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
-  expect_refused(run("info --json /dev/full"), 3, "can't write /dev/full: No space left on device", "");
+  expect_refused("info --json /dev/full", 3, "can't write /dev/full: No space left on device");
 }
 
 // The exit code is that of the program, not of its reader.
@@ -109,8 +101,8 @@ TEST_F(Output, HelpAndVersionAreWordsToo) {
   EXPECT_EQ(run("help").out, run("--help").out);
   EXPECT_EQ(run("version").out, run("--version").out);
   EXPECT_FALSE(run("version").out.empty());
-  expect_refused(run("help plam"), 2, "did you mean 'plan'", "help plam");
-  expect_refused(run("hepl"), 2, "did you mean 'help'", "hepl");
+  expect_refused("help plam", 2, "did you mean 'plan'");
+  expect_refused("hepl", 2, "did you mean 'help'");
 }
 
 }  // namespace

@@ -10,7 +10,6 @@
 
 #include "framework/error.h"
 #include "tests/app/program.h"
-#include "tests/data/temporary_folder.h"
 
 namespace antichain {
 namespace {
@@ -30,22 +29,13 @@ std::string one_line(std::string text) {
   return line;
 }
 
-class GpuRanks : public ::testing::Test {
+class GpuRanks : public ProgramTest {
  protected:
   // A profile of this network without times: the stand-ins are slow at measuring.
-  void SetUp() override {
-    const ProgramRun run =
-        run_program(folder_.str(), "info --model resnet20 --batch 1 --device cuda --json p.json");
-    ASSERT_EQ(run.code, 0) << run.err;
-  }
+  void SetUp() override { ran("info --model resnet20 --batch 1 --device cuda --json p.json"); }
   // Runs ranks as processes of their own, which see the GPUs as `environment` says.
   ProgramRun on_processes(int ranks, const std::string& environment, const std::string& words) const {
-    return run_behind(
-        folder_.str(),
-        fmt::format(
-            "env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 {} '{}' --oversubscribe -n {}",
-            environment, ANTICHAIN_MPIEXEC, ranks),
-        words);
+    return run_behind(folder_.str(), mpi_launcher(ranks, environment), words);
   }
   ProgramRun on_threads(int ranks, const std::string& environment, const std::string& words) const {
     return run_behind(folder_.str(), "env " + environment, fmt::format("{} --local {}", words, ranks));
@@ -55,8 +45,6 @@ class GpuRanks : public ::testing::Test {
     return {std::istreambuf_iterator<char>(in), {}};
   }
   std::string exclusive() const { return "FAKE_GPUS_EXCLUSIVE=" + folder_.str(); }
-
-  TemporaryFolder folder_;
 };
 
 void expect_own_gpus(const ProgramRun& run) {
@@ -82,8 +70,8 @@ TEST_F(GpuRanks, TheLinkIsMeasuredTheWayThatTensorsGo) {
     EXPECT_EQ(run.code, 0) << run.err;
     EXPECT_THAT(run.out, HasSubstr("us: " + way)) << choice;
     EXPECT_THAT(text_of("measured.json"), HasSubstr("\"link_way\": \"" + way));
-    const ProgramRun plan = run_program(folder_.str(), "plan --profile measured.json --stages 2");
-    EXPECT_THAT(one_line(plan.out), HasSubstr("measured with the profile, where " + way));
+    const std::string plan = ran("plan --profile measured.json --stages 2");
+    EXPECT_THAT(one_line(plan), HasSubstr("measured with the profile, where " + way));
   }
   const ProgramRun refused = on_threads(2, "FAKE_GPUS=2", profile + "--transport nccl");
   EXPECT_EQ(refused.code, int(ExitCode::usage)) << refused.err;

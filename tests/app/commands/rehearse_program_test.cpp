@@ -1,14 +1,11 @@
 // These tests run rehearsals as a user does, on a network of a few nodes.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "framework/json.h"
 #include "tests/app/program.h"
-#include "tests/data/temporary_folder.h"
 
 namespace antichain {
 namespace {
@@ -35,26 +32,20 @@ std::string chain_txt() {
   return text;
 }
 
-class RehearseProgram : public ::testing::Test {
+class RehearseProgram : public ProgramTest {
  protected:
   void SetUp() override {
     fs::create_directories(folder_.path() / "profiles");
     write_file(path("profiles/one.txt"), chain_txt());
   }
-  std::string path(const std::string& name) const { return folder_.str() + "/" + name; }
-  ProgramRun run(const std::string& words) const { return run_program(folder_.str(), words); }
-  nlohmann::json json(const std::string& name) const { return parse_json(read_file(path(name)), name); }
-
-  TemporaryFolder folder_;
 };
 
 TEST_F(RehearseProgram, RehearsesOnAsManyThreadsAsThePlanHasRanks) {
-  const ProgramRun result =
-      run("rehearse --profile profiles/one.txt --stages 3 --microbatches 4 --steps 2 --json r.json --trace "
+  const std::string result =
+      ran("rehearse --profile profiles/one.txt --stages 3 --microbatches 4 --steps 2 --json r.json --trace "
           "t.json");
-  ASSERT_EQ(result.code, 0) << result.err;
-  EXPECT_THAT(result.out, HasSubstr("REHEARSED on 3 ranks"));
-  EXPECT_THAT(result.out, HasSubstr("predicted  rehearsed"));
+  EXPECT_THAT(result, HasSubstr("REHEARSED on 3 ranks"));
+  EXPECT_THAT(result, HasSubstr("predicted  rehearsed"));
   const nlohmann::json r = json("r.json");
   EXPECT_EQ(r["mode"], "rehearsed");
   EXPECT_EQ(r["ranks"], 3);
@@ -65,23 +56,21 @@ TEST_F(RehearseProgram, RehearsesOnAsManyThreadsAsThePlanHasRanks) {
 }
 
 TEST_F(RehearseProgram, TrainOnARehearsedDeviceIsARehearsal) {
-  const ProgramRun result = run("train --device rehearse:profiles/one.txt --local 2 --microbatches 4");
-  ASSERT_EQ(result.code, 0) << result.err;
-  EXPECT_THAT(result.out, HasSubstr("REHEARSED on 2 ranks"));
+  const std::string result = ran("train --device rehearse:profiles/one.txt --local 2 --microbatches 4");
+  EXPECT_THAT(result, HasSubstr("REHEARSED on 2 ranks"));
   const std::string same = "train --device rehearse:profiles/one.txt --local 2 --microbatches 4 ";
-  EXPECT_EQ(run(same + "--json kept.json").code, 0);
+  ran(same + "--json kept.json");
   EXPECT_EQ(json("kept.json")["mode"], "rehearsed");
   for (const std::string option : {"--results", "--metrics", "--checkpoint", "--resume"})
-    expect_refused(run(same + option + " x"), 2, option + " x is given, but a rehearsal trains nothing", "");
-  expect_refused(run(same + "--trace profiles/one.txt"), 2, "--trace would replace profiles/one.txt", "");
-  expect_refused(run("train --device rehearse: --local 2"), 2, "names no profile", "");
-  expect_refused(run("train --device rehearsal --local 2"), 2, "there is no device 'rehearsal'", "");
+    expect_refused(same + option + " x", 2, option + " x is given, but a rehearsal trains nothing");
+  expect_refused(same + "--trace profiles/one.txt", 2, "--trace would replace profiles/one.txt");
+  expect_refused("train --device rehearse: --local 2", 2, "names no profile");
+  expect_refused("train --device rehearsal --local 2", 2, "there is no device 'rehearsal'");
 }
 
 TEST_F(RehearseProgram, RehearsalsNeedTheirRanks) {
-  ASSERT_EQ(run("plan --profile profiles/one.txt --stages 2 --json plan.json").code, 0);
-  expect_refused(run("rehearse --profile profiles/one.txt --plan plan.json --local 3"), 2,
-                 "for 2 ranks, but 3", "");
+  ran("plan --profile profiles/one.txt --stages 2 --json plan.json");
+  expect_refused("rehearse --profile profiles/one.txt --plan plan.json --local 3", 2, "for 2 ranks, but 3");
 }
 
 TEST_F(RehearseProgram, RehearsesUnderMpi) {

@@ -9,43 +9,25 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "framework/files/weights.h"
 #include "framework/json.h"
 #include "framework/random.h"
-#include "tests/app/program.h"
-#include "tests/data/temporary_folder.h"
+#include "tests/app/small_job.h"
 
 namespace antichain {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using ::testing::HasSubstr;
 
-class WeightsProgram : public ::testing::Test {
+class WeightsProgram : public SmallJob {
  protected:
   static constexpr int samples = 6, test_images = 23;
 
   static void SetUpTestSuite() {
-    folder_ = new TemporaryFolder;
-    write_bytes(folder_->path() / "data/data_batch_1.bin", records(48));
-    write_bytes(folder_->path() / "data/test_batch.bin", records(test_images));
     ran("export --model resnet20 --seed 3 --out w.h5");
     ran("export --model squeezenet --seed 3 --out s.h5");
     write_weights(path("batch.safetensors"), batch(), WeightFormat::safetensors);
-  }
-  static void TearDownTestSuite() { delete folder_; }
-
-  static std::string path(const std::string& name) { return folder_->str() + "/" + name; }
-  static ProgramRun run(const std::string& words) { return run_program(folder_->str(), words); }
-  static std::string ran(const std::string& words) {
-    const ProgramRun result = run(words);
-    EXPECT_EQ(result.code, 0) << words << ": " << result.err;
-    return result.out;
-  }
-  static void expect_refused(const std::string& words, int code, const std::string& part) {
-    antichain::expect_refused(run(words), code, part, words);
   }
 
   static Weights batch() {
@@ -61,12 +43,9 @@ class WeightsProgram : public ::testing::Test {
   static double loss(const std::string& model, const std::string& weights, const std::string& more = "") {
     ran(fmt::format("gradients --model {} --weights {} --images batch.safetensors --json g.json {}", model,
                     weights, more));
-    return Json::parse(read_file(path("g.json"))).at("loss");
+    return read_json("g.json").at("loss");
   }
-
-  static TemporaryFolder* folder_;
 };
-TemporaryFolder* WeightsProgram::folder_ = nullptr;
 
 TEST_F(WeightsProgram, FormatsConvertIntoEachOther) {
   EXPECT_THAT(ran("export --model resnet20 --init w.h5 --out w.safetensors"),
@@ -85,14 +64,15 @@ TEST_F(WeightsProgram, RefusesWhatIsNotAWeightFileOfTheModel) {
   expect_refused("export --model resnet20 --format h5 --out w", 2, "no format 'h5'");
   expect_refused("export --model resnet20", 2, "--out");
   expect_refused("export --model resnet20 --out nowhere/w.h5", 3, "nowhere");
-  expect_refused("export --model resnet20 --init gone.h5 --out x.h5", 3, "gone.h5");
-  expect_refused("export --model resnet20 --init short.h5 --out x.h5", 3, "short.h5");
-  expect_refused("export --model resnet20 --init text.h5 --out x.h5", 3, "neither an HDF5 nor a safetensors");
-  expect_refused("export --model resnet32 --init w.h5 --out x.h5", 3,
+  expect_refused("export --model resnet20 --init gone.h5 --out never.h5", 3, "gone.h5");
+  expect_refused("export --model resnet20 --init short.h5 --out never.h5", 3, "short.h5");
+  expect_refused("export --model resnet20 --init text.h5 --out never.h5", 3,
+                 "neither an HDF5 nor a safetensors");
+  expect_refused("export --model resnet32 --init w.h5 --out never.h5", 3,
                  "'layer1.3.conv1.weight' is not in the file");
   expect_refused("evaluate --model resnet20 --classes 12 --weights w.h5 --data-dir data", 3,
                  "'fc.weight' is 10 x 64 in the file, but 12 x 64 in the network, and 1 more");
-  EXPECT_FALSE(std::filesystem::exists(path("x.h5")));
+  EXPECT_FALSE(std::filesystem::exists(path("never.h5")));
 }
 
 TEST_F(WeightsProgram, PartialExportListsWhatItSkipped) {
@@ -106,8 +86,8 @@ TEST_F(WeightsProgram, PartialExportListsWhatItSkipped) {
 // w.h5 is what seed 3 draws, so a run that starts from it is the run of seed 3, on any number of ranks.
 TEST_F(WeightsProgram, TrainingStartsFromAFile) {
   const auto state = [](const std::string& more) {
-    ran("train --model resnet20 --data-dir data --batch 16 --microbatches 4 --steps 2 --json t.json " + more);
-    return Json::parse(read_file(path("t.json"))).at("state").get<std::string>();
+    ran("train --steps 2 --json t.json " + std::string(given) + more);
+    return read_json("t.json").at("state").get<std::string>();
   };
   const std::string expected = state("--seed 3");
   ran("export --model resnet20 --init w.h5 --out w2.safetensors");
@@ -116,12 +96,12 @@ TEST_F(WeightsProgram, TrainingStartsFromAFile) {
   ran("export --model resnet20 --seed 4 --out other.h5");
   EXPECT_NE(state("--seed 3 --init other.h5 --local 2"), expected);
 
-  const std::string given = "train --model resnet20 --data-dir data --batch 16 --microbatches 4 --steps 1 ";
+  const std::string one_step = "train --steps 1" + std::string(given);
   ran("export --model resnet20 --classes 12 --out twelve.h5");
-  expect_refused(given + "--init twelve.h5", 3,
+  expect_refused(one_step + "--init twelve.h5", 3,
                  "'fc.weight' is 12 x 64 in the file, but 10 x 64 in the network");
-  expect_refused(given + "--init w.h5 --init-partial w.h5", 2, "--init");
-  EXPECT_THAT(ran(given + "--local 2 --init-partial twelve.h5"),
+  expect_refused(one_step + "--init w.h5 --init-partial w.h5", 2, "--init");
+  EXPECT_THAT(ran(one_step + "--local 2 --init-partial twelve.h5"),
               HasSubstr("Skipped: 'fc.weight' is 12 x 64"));
 }
 
@@ -140,7 +120,7 @@ TEST_F(WeightsProgram, EvaluationIsThatOfItsLogits) {
     correct += std::max_element(row, row + 10) - row == labels[size_t(i)];
     EXPECT_EQ(labels[size_t(i)], i % 10);
   }
-  const Json result = Json::parse(read_file(path("e.json")));
+  const Json result = read_json("e.json");
   EXPECT_NEAR(result.at("loss"), loss / test_images, 1e-6 * loss / test_images);  // float32 logarithms
   EXPECT_EQ(result.at("accuracy"), correct / test_images);
   EXPECT_EQ(result.at("images"), test_images);
@@ -166,12 +146,12 @@ TEST_F(WeightsProgram, EvaluationIsTheSameOnAnyNumberOfRanks) {
 
 TEST_F(WeightsProgram, EvaluationTakesAPrecision) {
   const std::string words =
-      "evaluate --model resnet20 --weights w.h5 --data-dir data --json p.json --precision ";
+      "evaluate --model resnet20 --weights w.h5 --data-dir data --json precision.json --precision ";
   const ProgramRun first = run(words + "bf16");
   if (first.err.find("AVX512_BF16") != std::string::npos) GTEST_SKIP() << first.err;
   const auto loss_in = [&](const std::string& precision) {
     ran(words + precision);
-    const Json result = Json::parse(read_file(path("p.json")));
+    const Json result = read_json("precision.json");
     EXPECT_EQ(result.at("precision"), precision);
     return result.at("loss").get<double>();
   };
@@ -214,7 +194,7 @@ TEST_F(WeightsProgram, GradientFilesSayTheSame) {
   ran(given + "--out g.safetensors --json g.json");
   ran(given + "--out g.h5");
   const Weights gradients = read_weights(path("g.safetensors"));
-  const Json json = Json::parse(read_file(path("g.json")));
+  const Json json = read_json("g.json");
   EXPECT_EQ(json.at("gradients").size() + 2, gradients.size());
   EXPECT_FLOAT_EQ(json.at("loss"), std::get<0>(gradients.find("loss")->values)[0]);
   EXPECT_EQ(gradients.find("logits")->shape, (std::vector<int64_t>{samples, 10}));
@@ -240,7 +220,7 @@ TEST_F(WeightsProgram, MicrobatchesMakeNoDifference) {
     for (size_t i = 0; i < a.size(); ++i) difference += std::pow(a[i] - b[i], 2), norm += std::pow(a[i], 2);
     EXPECT_LE(std::sqrt(difference), 1e-4 * std::sqrt(norm)) << t.name;  // float32 through 26 layers
   }
-  expect_refused(given + "--microbatches 4 --out x.h5", 2, "a batch of 6");
+  expect_refused(given + "--microbatches 4 --out never.h5", 2, "a batch of 6");
 }
 
 TEST_F(WeightsProgram, RefusesSpoiltBatches) {
@@ -289,7 +269,7 @@ TEST_F(WeightsProgram, H5pyReadsOursAndWeReadIts) {
       "assert ours['layer1.0.conv1.weight'].shape == (16, 16, 3, 3)\n"
       "assert ours['bn1.num_batches_tracked'].shape == () and ours['bn1.num_batches_tracked'].dtype == 'i8'\n"
       "for name in ours: copy[name] = ours[name][()]\n");
-  ASSERT_EQ(std::system(fmt::format("cd '{}' && {} through_h5py.py", folder_->str(), python).c_str()), 0);
+  ASSERT_EQ(std::system(fmt::format("cd '{}' && {} through_h5py.py", path(""), python).c_str()), 0);
   ran("export --model resnet20 --init theirs.h5 --out back.h5");
   EXPECT_EQ(read_file(path("back.h5")), read_file(path("w.h5")));
 }
@@ -310,7 +290,7 @@ TEST_F(WeightsProgram, TorchvisionLoadsOursByName) {
              "    array = numpy.frombuffer(data[begin:end], {'F32': '<f4', 'I64': '<i8'}[t['dtype']])\n"
              "    state[name] = torch.from_numpy(array.reshape(t['shape']).copy())\n"
              "torchvision.models.resnet18(weights=None).load_state_dict(state, strict=True)\n");
-  EXPECT_EQ(std::system(fmt::format("cd '{}' && {} load.py", folder_->str(), python).c_str()), 0);
+  EXPECT_EQ(std::system(fmt::format("cd '{}' && {} load.py", path(""), python).c_str()), 0);
 }
 
 }  // namespace

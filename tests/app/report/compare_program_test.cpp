@@ -1,14 +1,11 @@
 // These tests run antichain compare as a user does: on runs that are equal, on runs that are not, on
 // profiles, and on plans.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "framework/json.h"
 #include "tests/app/program.h"
-#include "tests/data/temporary_folder.h"
 
 namespace antichain {
 namespace {
@@ -16,11 +13,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class CompareProgram : public ::testing::Test {
+class CompareProgram : public ProgramTest {
  protected:
-  std::string path(const std::string& name) const { return folder_.str() + "/" + name; }
-  ProgramRun run(const std::string& words) const { return run_program(folder_.str(), words); }
-
   // Writes what train --results leaves of two steps.
   void write_run(const std::string& name, const std::string& settings, double second_loss,
                  const std::string& state) const {
@@ -35,19 +29,15 @@ class CompareProgram : public ::testing::Test {
       write_file(path(name + "/summary.json"),
                  R"({"state": ")" + state + R"(", "final_loss": 2.25, "measured_step_s": 0.5})");
   }
-
- private:
-  TemporaryFolder folder_;
 };
 
 TEST_F(CompareProgram, RunsWithEqualNumbersAreEqualWhateverTheirSettings) {
   write_run("one", R"({"local": 1, "lr": 0.1, "results": "one"})", 2.25, "abc");
   write_run("two", R"({"local": 2, "lr": 0.1, "results": "two"})", 2.25, "abc");
-  const ProgramRun result = run("compare one two --json c.json");
-  ASSERT_EQ(result.code, 0) << result.err;
-  EXPECT_THAT(result.out, HasSubstr("local                 1  2"));
-  EXPECT_THAT(result.out, HasSubstr("Equal: the losses of all 2 steps are equal, and so is the state"));
-  EXPECT_THAT(result.out, Not(HasSubstr("lr "))) << "it does not differ";
+  const std::string result = ran("compare one two --json c.json");
+  EXPECT_THAT(result, HasSubstr("local                 1  2"));
+  EXPECT_THAT(result, HasSubstr("Equal: the losses of all 2 steps are equal, and so is the state"));
+  EXPECT_THAT(result, Not(HasSubstr("lr "))) << "it does not differ";
   const nlohmann::json json = nlohmann::json::parse(read_file(path("c.json")));
   EXPECT_EQ(json["equal"], true);
   EXPECT_EQ(json["settings_that_differ"].size(), 1u) << "where results went changes no number";
@@ -70,18 +60,18 @@ TEST_F(CompareProgram, TheFirstStepThatDiffersIsNamed) {
 TEST_F(CompareProgram, ProfilesAndPlansAreComparedAsWell) {
   const std::string shipped = std::string(ANTICHAIN_SOURCE_DIR) + "/docs/profiles/cpu/alexnet.json";
   write_file(path("a.json"), read_file(shipped));
-  ASSERT_EQ(run("compare a.json a.json").code, 0);
-  ASSERT_EQ(run("plan --profile a.json --stages 2 --json two.json").code, 0);
-  ASSERT_EQ(run("plan --profile a.json --stages 3 --json three.json").code, 0);
-  EXPECT_EQ(run("compare two.json two.json").code, 0);
+  ran("compare a.json a.json");
+  ran("plan --profile a.json --stages 2 --json two.json");
+  ran("plan --profile a.json --stages 3 --json three.json");
+  ran("compare two.json two.json");
   const ProgramRun plans = run("compare two.json three.json");
   EXPECT_EQ(plans.code, 7);
   EXPECT_THAT(plans.out, HasSubstr("nodes of the stages"));
-  expect_refused(run("compare two.json a.json"), 2, "are not of one kind: one is a plan", "");
-  expect_refused(run("compare two.json ."), 2, "one is a folder", "");
+  expect_refused("compare two.json a.json", 2, "are not of one kind: one is a plan");
+  expect_refused("compare two.json .", 2, "one is a folder");
   std::filesystem::create_directory(path("empty"));
-  expect_refused(run("compare empty empty"), 3, "empty holds no run", "");
-  expect_refused(run("compare two.json"), 2, "B", "");
+  expect_refused("compare empty empty", 3, "empty holds no run");
+  expect_refused("compare two.json", 2, "B");
   EXPECT_THAT(run("compare --help").out, HasSubstr("Usage: antichain compare A B [OPTIONS]"));
 }
 

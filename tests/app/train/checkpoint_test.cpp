@@ -12,18 +12,16 @@
 #include "framework/files/checkpoint.h"
 #include "framework/files/hdf5_arrays.h"
 #include "framework/json.h"
-#include "tests/app/program.h"
-#include "tests/data/temporary_folder.h"
+#include "tests/app/small_job.h"
 
 namespace antichain {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr const char* train_small =
+const std::string train_small =
     "train --model resnet20 --batch 16 --microbatches 4 --data-dir data --profile p.json --lr 0.05 ";
 
 // Returns the metrics without what a clock decides.
@@ -40,35 +38,23 @@ std::vector<std::string> metrics(const std::string& file) {
   return lines;
 }
 
-// The tests have a folder with data, a profile, the metrics of two epochs (six steps) and their checkpoints
-// of steps 2, 4 and 6.
-class Checkpoints : public ::testing::Test {
+// The job's folder has the metrics of two epochs (six steps), and their checkpoints of steps 2, 4 and 6.
+class Checkpoints : public SmallJob {
  protected:
   static void SetUpTestSuite() {
-    folder_ = new TemporaryFolder;
-    write_bytes(folder_->path() / "data/data_batch_1.bin", records(48));
-    write_bytes(folder_->path() / "data/test_batch.bin", records(23));
-    write_bytes(folder_->path() / "other/data_batch_1.bin", records(48, 1));
-    write_bytes(folder_->path() / "other/test_batch.bin", records(23));
-    ASSERT_EQ(run("profile --model resnet20 --batch 16 --microbatches 4 --local 2 --json p.json").code, 0);
-    const ProgramRun whole = run(std::string(train_small) +
-                                 "--epochs 2 --metrics whole --checkpoint ck --checkpoint-every 2 --keep 9");
-    ASSERT_EQ(whole.code, 0) << whole.err;
+    write_bytes(path("other/data_batch_1.bin"), records(48, 1));
+    write_bytes(path("other/test_batch.bin"), records(23));
+    ran(train_small + "--epochs 2 --metrics whole --checkpoint whole-ck --checkpoint-every 2 --keep 9");
   }
-  static void TearDownTestSuite() { delete folder_; }
   void SetUp() override {
-    for (const char* name : {"now", "metrics"}) fs::remove_all(path(name));
-    fs::copy(path("ck"), path("now"), fs::copy_options::recursive);
+    for (const char* name : {"now", "metrics", "signalled"}) fs::remove_all(path(name));
+    fs::copy(path("whole-ck"), path("now"), fs::copy_options::recursive);
   }
 
-  static std::string path(const std::string& name) { return folder_->str() + "/" + name; }
   static std::string step(int n) { return fmt::format("now/step-{:012}", n); }
-  static ProgramRun run(const std::string& words) { return run_program(folder_->str(), words); }
-  static ProgramRun resume(const std::string& words) {
-    return run(std::string(train_small) + "--epochs 2 " + words);
-  }
+  static ProgramRun resume(const std::string& words) { return run(train_small + "--epochs 2 " + words); }
   static void refused(const std::string& words, int code, const std::string& part) {
-    expect_refused(resume(words), code, part, words);
+    antichain::expect_refused(resume(words), code, part, words);
   }
   static void spoil(const std::string& file) {
     std::string bytes = read_file(path(file));
@@ -83,10 +69,7 @@ class Checkpoints : public ::testing::Test {
     change(manifest);
     write_file(file, to_json(manifest));
   }
-
-  static TemporaryFolder* folder_;
 };
-TemporaryFolder* Checkpoints::folder_ = nullptr;
 
 TEST_F(Checkpoints, GoOnWithoutAGapOnOtherStages) {
   for (const char* place : {"--local 1", "--local 3"}) {
@@ -105,7 +88,7 @@ TEST_F(Checkpoints, GoOnWithoutAGapOnOtherStages) {
 // The learning rate's course is as long as the epochs, wherever --steps ends the run.
 TEST_F(Checkpoints, FewStepsGoOnToTheBitsOfMore) {
   const auto trained = [](const std::string& words) {
-    const ProgramRun result = run(std::string(train_small) + words);
+    const ProgramRun result = run(train_small + words);
     EXPECT_EQ(result.code, 0) << result.err;
     EXPECT_THAT(result.err, Not(HasSubstr("learning rate")));
   };
@@ -120,10 +103,9 @@ TEST_F(Checkpoints, FewStepsGoOnToTheBitsOfMore) {
 
 // The last start made no evaluation.
 TEST_F(Checkpoints, TheSummaryKnowsEvaluationsOfEarlierStarts) {
-  const std::string words =
-      std::string(train_small) + "--epochs 2 --evaluate-every 2 --checkpoint seen --steps ";
-  ASSERT_EQ(run(words + "3 --json before").code, 0);
-  ASSERT_EQ(run(words + "3 --json after --resume auto").code, 0);
+  const std::string words = train_small + "--epochs 2 --evaluate-every 2 --checkpoint seen --steps ";
+  ran(words + "3 --json before");
+  ran(words + "3 --json after --resume auto");
   const auto tests_in = [](const std::string& file) {
     Json all = Json::parse(read_file(path(file))), tests;
     for (const char* key : {"epochs", "final_test_loss", "final_test_accuracy", "best_step", "best_test_loss",
@@ -137,10 +119,8 @@ TEST_F(Checkpoints, TheSummaryKnowsEvaluationsOfEarlierStarts) {
 TEST_F(Checkpoints, MpiGoOnOnTwoProcesses) {
   fs::remove_all(path(step(6)));
   write_file(path("metrics"), read_file(path("whole")));
-  const ProgramRun rest = run_under_mpi(folder_->str(), 2,
-                                        std::string(train_small) +
-                                            "--epochs 2 --metrics metrics --checkpoint now "
-                                            "--keep 9 --resume auto");
+  const ProgramRun rest =
+      run_mpi(2, train_small + "--epochs 2 --metrics metrics --checkpoint now --keep 9 --resume auto");
   EXPECT_EQ(rest.code, 0) << rest.err;
   EXPECT_EQ(metrics(path("metrics")), metrics(path("whole")));
 }
@@ -156,11 +136,10 @@ TEST_F(Checkpoints, AFinishedRunIsEvaluatedAgain) {
 TEST_F(Checkpoints, SayOfWhichModelTheyAre) {
   const ProgramRun named = run("evaluate --model resnet20 --weights now --data-dir data --json named.json");
   ASSERT_EQ(named.code, 0) << named.err;
-  const ProgramRun result = run("evaluate --weights now --data-dir data --json own.json");
-  ASSERT_EQ(result.code, 0) << result.err;
+  ran("evaluate --weights now --data-dir data --json own.json");
   EXPECT_EQ(read_file(path("own.json")), read_file(path("named.json")));
-  ASSERT_EQ(run("export --model resnet20 --init now --out w.h5").code, 0);
-  expect_refused(run("evaluate --weights w.h5 --data-dir data"), 2, "w.h5 does not say of which model", "");
+  ran("export --model resnet20 --init now --out w.h5");
+  expect_refused("evaluate --weights w.h5 --data-dir data", 2, "w.h5 does not say of which model");
 }
 
 TEST_F(Checkpoints, AutoBeginsANewWhereThereIsNone) {
@@ -202,12 +181,6 @@ TEST_F(Checkpoints, OneThatIsNamedIsTheOneOrNone) {
   refused("--resume now", 3, "no checkpoint in now can be used");
 }
 
-TEST_F(Checkpoints, FollowsNoLinksOutOfTheFolder) {
-  fs::rename(path(step(6) + "/stage-0.h5"), path("elsewhere.h5"));
-  fs::create_symlink(path("elsewhere.h5"), path(step(6) + "/stage-0.h5"));
-  refused("--resume " + step(6), 3, "is a link");
-}
-
 // What it was trained with, but for one word.
 std::string words_with(const std::string& from = "--", const std::string& to = "--") {
   std::string words =
@@ -217,15 +190,13 @@ std::string words_with(const std::string& from = "--", const std::string& to = "
 
 TEST_F(Checkpoints, AnotherRunsAreRefusedNamingEachDifference) {
   const auto refused_with = [](const std::string& from, const std::string& to, int code,
-                               const std::string& part) {
-    expect_refused(run(words_with(from, to)), code, part, to);
-  };
+                               const std::string& part) { expect_refused(words_with(from, to), code, part); };
   const std::string several =
       words_with("--batch 16 --microbatches 4", "--batch 8 --microbatches 2 --seed 5");
   const ProgramRun result = run(several);
   for (const char* difference :
        {"batch is 16 in the checkpoint, but 8 here", "seed is 0", "micro-batches is 4"})
-    expect_refused(result, 3, difference, several);
+    antichain::expect_refused(result, 3, difference, several);
   refused_with("resnet20", "resnet32", 3, "model is resnet20 in the checkpoint, but resnet32 here");
   refused_with("--epochs 2", "--epochs 2 --classes 20", 3, "classes is 10 in the checkpoint, but 20 here");
   refused_with("--lr 0.05", "--lr 0.1", 3, "peak learning rate is 0.05 in the checkpoint, but 0.1 here");
@@ -259,10 +230,9 @@ TEST_F(Checkpoints, AnotherMeanIsOtherData) {
       "10 "
       "--lr-schedule constant --checkpoint own --steps ";
   write_set(0.5);
-  EXPECT_EQ(run(words + "1").code, 0);
+  ran(words + "1");
   write_set(0.1);
-  expect_refused(run(words + "2 --resume auto"), 3,
-                 "mean and deviation is 0.5 0.5 0.5, 0.25 0.25 0.25 in the", "another mean");
+  expect_refused(words + "2 --resume auto", 3, "mean and deviation is 0.5 0.5 0.5, 0.25 0.25 0.25 in the");
 }
 
 TEST_F(Checkpoints, OlderOnesThatSayLessAreTaken) {
@@ -277,12 +247,12 @@ TEST_F(Checkpoints, OlderOnesThatSayLessAreTaken) {
 
 // A momentum of 0 keeps no slot. Checkpoints from before have one all the same, and are taken.
 TEST_F(Checkpoints, ASlotThatIsNotKeptIsLeftOut) {
-  ASSERT_EQ(run(std::string(train_small) + "--steps 1 --momentum 0 --checkpoint plain").code, 0);
+  ran(train_small + "--steps 1 --momentum 0 --checkpoint plain");
   const std::string plain = fmt::format("plain/step-{:012}", 1);
   for (const CheckpointFile& file :
        manifest_from_json(read_file(path(plain + "/manifest.json")), plain).files)
     for (const CheckpointTensor& tensor : file.tensors) EXPECT_THAT(tensor.path, Not(HasSubstr("/")));
-  EXPECT_EQ(run(std::string(train_small) + "--steps 2 --momentum 0 --resume " + plain).code, 0);
+  ran(train_small + "--steps 2 --momentum 0 --resume " + plain);
   refused("--steps 2 --resume " + plain, 3, "momentum is 0 in the");
 
   reseal(step(4), [](Manifest& m) { m.recipe["momentum"] = "0"; });
@@ -344,39 +314,27 @@ TEST_F(Checkpoints, OptionsThatMakeNoSense) {
 }
 
 // Signals to a real process: one at once after its third step, from a shell beside it.
-ProgramRun signalled(const std::string& folder, const std::string& launcher, const std::string& words,
-                     const std::string& signals) {
+ProgramRun signalled(const std::string& launcher, const std::string& words, const std::string& signals) {
+  const std::string folder = folder_of_small_job();
   write_file(folder + "/signal.sh",
-             fmt::format("{} '{}' {} --metrics metrics & job=$!\n"
+             fmt::format("\"$@\" {} --metrics metrics & job=$!\n"
                          "until [ \"$(cat metrics 2>/dev/null | wc -l)\" -ge 3 ]; do sleep 0.05; done\n"
                          "{}\nwait $job\n",
-                         launcher, ANTICHAIN_PROGRAM, words, signals));
-  const int status = std::system(
-      fmt::format(
-          "cd '{}' && CIFAR10_DIR= XDG_CACHE_HOME='" ANTICHAIN_TEST_CACHE
-          "' ANTICHAIN_PROFILE_CACHE=none timeout 240 bash signal.sh >stdout.txt 2>stderr.txt </dev/null",
-          folder)
-          .c_str());
-  return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
-          .out = read_file(folder + "/stdout.txt"),
-          .err = read_file(folder + "/stderr.txt")};
+                         words, signals));
+  return run_behind(folder, "bash signal.sh " + launcher, "");
 }
 
 TEST_F(Checkpoints, ASignalStopsWithEverythingSaved) {
-  const std::string words =
-      std::string(train_small) + "--lr-schedule constant --epochs 100000 --checkpoint signalled ";
+  const std::string words = train_small + "--lr-schedule constant --epochs 100000 --checkpoint signalled ";
   for (const char* signal : {"USR1", "TERM", "INT"}) {
     fs::remove_all(path("signalled")), fs::remove(path("metrics"));
-    const ProgramRun result = signalled(folder_->str(), "", words, fmt::format("kill -{} $job", signal));
-    expect_refused(result, 85, fmt::format("stopped by SIG{} after step ", signal), signal);
+    const ProgramRun result = signalled("", words, fmt::format("kill -{} $job", signal));
+    antichain::expect_refused(result, 85, fmt::format("stopped by SIG{} after step ", signal), signal);
   }
   // Nothing between the steps before and after is missing or double.
   const size_t before = metrics(path("metrics")).size();
-  const ProgramRun rest =
-      run(std::string(train_small) +
-          "--lr-schedule constant --checkpoint signalled --resume auto --metrics metrics --steps " +
-          std::to_string(before + 5));
-  EXPECT_EQ(rest.code, 0) << rest.err;
+  ran(train_small + "--lr-schedule constant --checkpoint signalled --resume auto --metrics metrics --steps " +
+      std::to_string(before + 5));
   int64_t expected = 0;
   for (const std::string& line : metrics(path("metrics")))
     if (const Json json = Json::parse(line); json.contains("step")) {
@@ -386,23 +344,18 @@ TEST_F(Checkpoints, ASignalStopsWithEverythingSaved) {
 }
 
 TEST_F(Checkpoints, MpiASignalToOneRankStopsAll) {
-  fs::remove_all(path("signalled"));
-  const std::string words = std::string(train_small) + "--epochs 100000 --checkpoint signalled";
-  const std::string mpirun =
-      fmt::format("env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 '{}' --oversubscribe -n 2",
-                  ANTICHAIN_MPIEXEC);
+  const std::string words = train_small + "--epochs 100000 --checkpoint signalled";
   // The last process that mpirun started is one rank.
-  const ProgramRun result = signalled(folder_->str(), mpirun, words, "kill -USR1 $(pgrep -P $job | tail -1)");
-  expect_refused(result, 85, "with everything saved in signalled/step-", "USR1 to one rank");
+  const ProgramRun result = signalled(mpi_launcher(2), words, "kill -USR1 $(pgrep -P $job | tail -1)");
+  antichain::expect_refused(result, 85, "with everything saved in signalled/step-", "USR1 to one rank");
 }
 
 TEST_F(Checkpoints, ASecondSignalEndsAtOnce) {
-  fs::remove_all(path("signalled"));
   // It hangs in its fourth step, so the first signal can't be obeyed; a repetition soon after is that signal
   // again.
   const ProgramRun result =
-      signalled(folder_->str(), "env ANTICHAIN_FAULT=hang:rank=0:step=3",
-                std::string(train_small) + "--epochs 100000 --checkpoint signalled --checkpoint-every 2",
+      signalled("env ANTICHAIN_FAULT=hang:rank=0:step=3",
+                train_small + "--epochs 100000 --checkpoint signalled --checkpoint-every 2",
                 "sleep 0.5; kill -TERM $job $job; sleep 1; kill -0 $job && touch still-there; "
                 "kill -INT $job");
   EXPECT_EQ(result.code, 128 + 2) << result.err;
@@ -413,12 +366,11 @@ TEST_F(Checkpoints, ASecondSignalEndsAtOnce) {
 
 TEST_F(Checkpoints, MaxTimeAndSlurmsEndStopInTime) {
   for (const char* launcher : {"", "env SLURM_JOB_END_TIME=$(($(date +%s)+8))"}) {
-    fs::remove_all(path("signalled"));
+    SetUp();
     const auto start = std::chrono::steady_clock::now();
-    const ProgramRun result = signalled(folder_->str(), launcher,
-                                        std::string(train_small) + "--epochs 100000 --checkpoint signalled " +
-                                            (*launcher ? "" : "--max-time 8s"),
-                                        "true");
+    const ProgramRun result = signalled(
+        launcher,
+        train_small + "--epochs 100000 --checkpoint signalled " + (*launcher ? "" : "--max-time 8s"), "true");
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     EXPECT_EQ(result.code, 85) << result.err;
     EXPECT_THAT(result.err,  // there may be a warning, too: these images teach nothing
@@ -428,9 +380,8 @@ TEST_F(Checkpoints, MaxTimeAndSlurmsEndStopInTime) {
 }
 
 TEST_F(Checkpoints, AFolderInUseIsRefused) {
-  fs::remove_all(path("signalled"));
   const ProgramRun result = signalled(
-      folder_->str(), "", std::string(train_small) + "--epochs 100000 --checkpoint signalled",
+      "", train_small + "--epochs 100000 --checkpoint signalled",
       fmt::format("'{}' {} --checkpoint signalled 2>second.txt; echo $? >>second.txt; kill -USR1 $job",
                   ANTICHAIN_PROGRAM, train_small));
   EXPECT_EQ(result.code, 85) << result.err;

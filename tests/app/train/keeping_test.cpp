@@ -14,19 +14,17 @@
 #include "framework/files/checkpoint_folder.h"
 #include "framework/files/weights.h"
 #include "framework/json.h"
-#include "tests/app/program.h"
-#include "tests/data/temporary_folder.h"
+#include "tests/app/small_job.h"
 
 namespace antichain {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr const char* train_and_keep =
-    "train --model resnet20 --batch 8 --microbatches 2 --data-dir data --lr 0.0123456789 --seed 7 "
+const std::string train_and_keep =
+    "train --model resnet20 --batch 16 --microbatches 4 --data-dir data --lr 0.0123456789 --seed 7 "
     "--lr-schedule constant --profile p.json ";
 constexpr int bad_input = 3, not_a_number = 6;
 
@@ -39,33 +37,28 @@ std::string without_warnings(const std::string& log) {
   return rest;
 }
 
-class Keeping : public ::testing::Test {
+class Keeping : public InACopyOfTheJob {
  protected:
-  void SetUp() override {
-    write_bytes(folder_.path() / "data/data_batch_1.bin", records(32));
-    write_bytes(folder_.path() / "data/test_batch.bin", records(8));
-    ASSERT_EQ(run("profile --model resnet20 --batch 8 --microbatches 2 --json p.json").code, 0);
-  }
-  std::string path(const std::string& name) const { return folder_.str() + "/" + name; }
-  ProgramRun run(const std::string& words) const { return run_program(folder_.str(), words); }
-  Json json(const std::string& name) const { return Json::parse(read_file(path(name))); }
   // Returns whether a test may change what is mounted, in a name space of its own.
   static bool may_mount() { return std::system("unshare -m mount -t tmpfs none /mnt >/dev/null 2>&1") == 0; }
-  TemporaryFolder folder_;
+  // Runs the program where `full` is a small disk.
+  ProgramRun run_on(const std::string& disk, const std::string& words) const {
+    fs::create_directories(path("full"));
+    return run_behind(folder_.str(), "unshare -m sh -c 'mount -t tmpfs -o " + disk + " && exec \"$@\"' sh",
+                      train_and_keep + words);
+  }
 };
 
 TEST_F(Keeping, ResultsHoldWeightsSettingsAndLog) {
-  const ProgramRun result =
-      run(std::string(train_and_keep) + "--local 2 --steps 3 --results r --checkpoint ck");
-  ASSERT_EQ(result.code, 0) << result.err;
-  EXPECT_THAT(result.out.substr(0, 1000),
+  const std::string result = ran(train_and_keep + "--local 2 --steps 3 --results r --checkpoint ck");
+  EXPECT_THAT(result.substr(0, 1000),
               HasSubstr("Keeping   weights and log in r at the end, checkpoints in ck"));
   // The weights are those of the last checkpoint.
-  ASSERT_EQ(run("export --model resnet20 --init ck --out last.h5").code, 0);
-  ASSERT_EQ(run("export --model resnet20 --init r/weights.h5 --out kept.h5").code, 0);
+  ran("export --model resnet20 --init ck --out last.h5");
+  ran("export --model resnet20 --init r/weights.h5 --out kept.h5");
   EXPECT_EQ(read_file(path("kept.h5")), read_file(path("last.h5")));
   const Json settings = json("r/run.json")["settings"];
-  EXPECT_EQ(settings["batch"], 8);
+  EXPECT_EQ(settings["batch"], 16);
   EXPECT_EQ(settings["lr"], 0.0123456789);
   EXPECT_EQ(settings["momentum"], 0.9) << "a default";
   EXPECT_EQ(settings["weight-decay"], 0.0005);
@@ -76,29 +69,25 @@ TEST_F(Keeping, ResultsHoldWeightsSettingsAndLog) {
   const Json summary = json("r/summary.json");
   EXPECT_TRUE(summary["final_loss"].is_number());
   EXPECT_TRUE(summary["final_accuracy"].is_number());
-  EXPECT_THAT(result.out, HasSubstr(fmt::format("Last step      loss {:.4f}, accuracy {:.2f} %",
-                                                summary["final_loss"].get<double>(),
-                                                100 * summary["final_accuracy"].get<double>())));
-  EXPECT_EQ(without_warnings(read_file(path("r/log.txt"))), result.out);
+  EXPECT_THAT(result, HasSubstr(fmt::format("Last step      loss {:.4f}, accuracy {:.2f} %",
+                                            summary["final_loss"].get<double>(),
+                                            100 * summary["final_accuracy"].get<double>())));
+  EXPECT_EQ(without_warnings(read_file(path("r/log.txt"))), result);
   // This makes the same run again.
-  ASSERT_EQ(run("train --config r/config.toml --results again").code, 0);
+  ran("train --config r/config.toml --results again");
   EXPECT_EQ(json("again/summary.json")["state"], summary["state"]);
 }
 
 TEST_F(Keeping, ARunThatKeepsNothingSaysSoInItsFirstLines) {
-  const ProgramRun result = run(std::string(train_and_keep) + "--steps 1");
-  ASSERT_EQ(result.code, 0) << result.err;
-  const std::string head = result.out.substr(0, result.out.find("Data"));
+  const std::string result = ran(train_and_keep + "--steps 1");
+  const std::string head = result.substr(0, result.find("Data"));
   EXPECT_THAT(head, HasSubstr("Keeping   nothing"));
   EXPECT_THAT(head, HasSubstr("--results DIR"));
 }
 
 TEST_F(Keeping, ARunWhoseLastCheckpointFailsIsNoSuccess) {
   if (!may_mount()) GTEST_SKIP() << "no right to mount a small disk";
-  fs::create_directories(path("full"));
-  const ProgramRun result =
-      run_behind(folder_.str(), "unshare -m sh -c 'mount -t tmpfs -o size=100k none full && exec \"$@\"' sh",
-                 std::string(train_and_keep) + "--steps 1 --checkpoint full/ck --json s.json");
+  const ProgramRun result = run_on("size=100k none full", "--steps 1 --checkpoint full/ck --json s.json");
   EXPECT_EQ(result.code, bad_input) << result.err;
   EXPECT_THAT(result.err,
               HasSubstr("training is done, but its last checkpoint could not be saved: can't write"));
@@ -107,22 +96,15 @@ TEST_F(Keeping, ARunWhoseLastCheckpointFailsIsNoSuccess) {
 
 TEST_F(Keeping, ARunWhoseWeightsAreNotKeptIsNoSuccess) {
   if (!may_mount()) GTEST_SKIP() << "no right to mount a small disk";
-  fs::create_directories(path("full"));
-  const ProgramRun result =
-      run_behind(folder_.str(), "unshare -m sh -c 'mount -t tmpfs -o size=400k none full && exec \"$@\"' sh",
-                 std::string(train_and_keep) + "--steps 1 --results full/r");
+  const ProgramRun result = run_on("size=400k none full", "--steps 1 --results full/r");
   EXPECT_EQ(result.code, bad_input) << result.err;
   EXPECT_THAT(result.err, HasSubstr("training is done, but its weights could not be kept: can't write"));
 }
 
 TEST_F(Keeping, AFullDiskForMetricsEndsNothingElse) {
   if (!may_mount()) GTEST_SKIP() << "no right to mount a small disk";
-  fs::create_directories(path("full"));
-  const ProgramRun result = run_behind(
-      folder_.str(),
-      "unshare -m sh -c 'mount -t tmpfs -o size=4k none full && head -c 4096 /dev/zero >full/all && exec "
-      "\"$@\"' sh",
-      std::string(train_and_keep) + "--steps 2 --metrics full/m.jsonl --json s.json --checkpoint ck");
+  const ProgramRun result = run_on("size=4k none full && head -c 4096 /dev/zero >full/all",
+                                   "--steps 2 --metrics full/m.jsonl --json s.json --checkpoint ck");
   EXPECT_EQ(result.code, bad_input) << result.err;
   EXPECT_THAT(result.err, HasSubstr("full/m.jsonl takes no line now, training goes on"));
   EXPECT_THAT(result.err, HasSubstr("training is done, but its metrics are not complete: full/m.jsonl"));
@@ -133,22 +115,21 @@ TEST_F(Keeping, AFullDiskForMetricsEndsNothingElse) {
 // Two hosts, of which each has a disk of its own under the folder's name.
 TEST_F(Keeping, MpiHostsThatDoNotShareTheFolderAreRefused) {
   if (!may_mount()) GTEST_SKIP() << "no right to mount another disk";
-  ASSERT_EQ(run(std::string(train_and_keep) + "--steps 2 --checkpoint ck --checkpoint-every 1").code, 0);
+  ran(train_and_keep + "--steps 2 --checkpoint ck --checkpoint-every 1");
   fs::copy(path("ck"), path("other"), fs::copy_options::recursive);
-  const std::string words =
-      std::string(train_and_keep) + "--steps 4 --checkpoint ck --checkpoint-every 1 --resume auto";
+  const std::string words = train_and_keep + "--steps 4 --checkpoint ck --checkpoint-every 1 --resume auto";
   const ProgramRun result = run_under_mpi(
       folder_.str(), 1,
       fmt::format("{} : -n 1 unshare -m sh -c 'mount --bind other ck && exec \"$@\"' sh '{}' {}", words,
                   ANTICHAIN_PROGRAM, words));
-  expect_refused(result, bad_input, "rank 1 on ", words);
+  antichain::expect_refused(result, bad_input, "rank 1 on ", words);
   EXPECT_THAT(result.err, HasSubstr("does not see what rank 0 on "));
   EXPECT_EQ(CheckpointFolder(path("ck")).list().size(), 2u) << "none was removed";
   EXPECT_EQ(run(words).code, 0) << "and they are as good as before";
 }
 
 TEST_F(Keeping, TheNewestWholeCheckpointOfAFolderIsTested) {
-  ASSERT_EQ(run(std::string(train_and_keep) + "--steps 2 --checkpoint ck --checkpoint-every 1").code, 0);
+  ran(train_and_keep + "--steps 2 --checkpoint ck --checkpoint-every 1");
   const std::string newest = CheckpointFolder(path("ck")).of_step(2);
   EXPECT_THAT(run("doctor --checkpoint ck").out, HasSubstr("the newest of 2 checkpoints is whole"));
   fs::resize_file(newest + "/stage-0.h5", 1000);
@@ -167,28 +148,28 @@ TEST_F(Keeping, TheNewestWholeCheckpointOfAFolderIsTested) {
 }
 
 TEST_F(Keeping, NoFileIsLostByASlip) {
-  const std::string one = std::string(train_and_keep) + "--steps 1 --json x --metrics ./x";
-  expect_refused(run(one), 2, "--metrics and --json would be written to one file", one);
+  const std::string one = train_and_keep + "--steps 1 --json x --metrics ./x";
+  expect_refused(one, 2, "--metrics and --json would be written to one file");
   const std::string before = read_file(path("p.json"));
-  for (const std::string& words : {std::string(train_and_keep) + "--steps 1 --json p.json",
+  for (const std::string& words : {train_and_keep + "--steps 1 --json p.json",
                                    std::string("plan --profile p.json --stages 2 --json ./p.json")})
-    expect_refused(run(words), 2, "p.json, which --profile reads", words);
+    expect_refused(words, 2, "p.json, which --profile reads");
   EXPECT_EQ(read_file(path("p.json")), before);
   for (const char* name : {"metrics.jsonl", "run.json"}) {
     write_bytes(folder_.path() / name / name, {'x', '\n'});
-    const std::string words = std::string(train_and_keep) + "--steps 1 --results " + name;
-    expect_refused(run(words), 2, fmt::format("has a file {0} that is of no run", name), words);
+    const std::string words = train_and_keep + "--steps 1 --results " + name;
+    expect_refused(words, 2, fmt::format("has a file {0} that is of no run", name));
     EXPECT_EQ(read_file(path(std::string(name) + "/" + name)), "x\n");
   }
 }
 
 // However the two names are spelt, and whoever reads the file.
 TEST_F(Keeping, NoOutputReplacesWhatIsReadOrKept) {
-  const std::string train = std::string(train_and_keep) + "--steps 1 ";
+  const std::string train = train_and_keep + "--steps 1 ";
   for (const char* words : {"data pack --cifar data --out set.h5", "export --model resnet20 --out w.h5",
                             "export --model resnet20 --out n.antichain", "info --json q.json"})
     ASSERT_EQ(run(words).code, 0) << words;
-  ASSERT_EQ(run(train + "--checkpoint ck --results r").code, 0);
+  ran(train + "--checkpoint ck --results r");
   fs::create_directory(path("new"));
   fs::create_symlink("set.h5", path("link.h5"));
   fs::create_hard_link(path("data/test_batch.bin"), path("hard"));
@@ -221,69 +202,66 @@ TEST_F(Keeping, NoOutputReplacesWhatIsReadOrKept) {
       {"compare r r --json r/summary.json", "which belongs to a run"},
       {train + "--results z --json z/run.json", "which --results writes"},
       {train + "--results z --json z/metrics.jsonl", "which --results writes"}};
-  for (const auto& [words, part] : cases) expect_refused(run(words), 2, part, words);
+  for (const auto& [words, part] : cases) expect_refused(words, 2, part);
   for (const char* name : {"data/data_batch_1.bin", "data/test_batch.bin"})
-    EXPECT_EQ(fs::file_size(path(name)), name[5] == 'd' ? 32 * 3073u : 8 * 3073u) << name;
+    EXPECT_EQ(fs::file_size(path(name)), name[5] == 'd' ? 48 * 3073u : 23 * 3073u) << name;
   EXPECT_EQ(run("evaluate --weights ck --dataset hdf5:set.h5 --json ck/of.json").code, 0) << "beside them";
   EXPECT_EQ(run("plan --profile r/profile.json --stages 1 --json r/one.json").code, 0) << "beside them";
 }
 
 TEST_F(Keeping, WhatTheProgramDidNotMakeIsNotReplacedByTheBest) {
-  const std::string words = std::string(train_and_keep) + "--steps 1 --keep-best --checkpoint ";
+  const std::string words = train_and_keep + "--steps 1 --keep-best --checkpoint ";
   write_bytes(folder_.path() / "a/best/notes.txt", {'x'});
   write_bytes(folder_.path() / "b/best", {'x'});
   fs::create_directories(path("c"));
   fs::create_directory_symlink("../a", path("c/best"));
   for (const std::string name : {"a", "b", "c"})
-    expect_refused(run(words + name), 2, fmt::format("--keep-best would replace {}/best", name),
-                   words + name);
+    expect_refused(words + name, 2, fmt::format("--keep-best would replace {}/best", name));
   EXPECT_EQ(read_file(path("a/best/notes.txt")), "x");
   EXPECT_EQ(read_file(path("b/best")), "x");
   EXPECT_TRUE(fs::is_symlink(path("c/best")));
 }
 
 TEST_F(Keeping, ResultsOfARunThatEndedStay) {
-  const std::string words = std::string(train_and_keep) + "--results r ";
-  ASSERT_EQ(run(words + "--steps 1 --json j.json --metrics m.jsonl").code, 0);
+  const std::string words = train_and_keep + "--results r ";
+  ran(words + "--steps 1 --json j.json --metrics m.jsonl");
   EXPECT_EQ(read_file(path("r/summary.json")), read_file(path("j.json"))) << "the folder has all of it";
   EXPECT_EQ(read_file(path("r/metrics.jsonl")), read_file(path("m.jsonl")));
   fs::remove(path("r/summary.json"));
   const std::string weights = read_file(path("r/weights.h5"));
-  expect_refused(run(words + "--steps 1 --json j.json"), 2, "holds the results of a run that has ended",
-                 words);
-  const std::string other = std::string(train_and_keep) + "--seed 9 --steps 1 --checkpoint ck ";
-  ASSERT_EQ(run(other).code, 0);
-  expect_refused(run(other + "--resume auto --results r"), 2, "of another run that has ended: --seed was 7",
-                 other);
+  expect_refused(words + "--steps 1 --json j.json", 2, "holds the results of a run that has ended");
+  const std::string other = train_and_keep + "--seed 9 --steps 1 --checkpoint ck ";
+  ran(other);
+  expect_refused(other + "--resume auto --results r", 2, "of another run that has ended: --seed was 7");
   EXPECT_EQ(read_file(path("r/weights.h5")), weights);
 }
 
 TEST_F(Keeping, TheAveragesOfACheckpointAreExportedAndTested) {
-  const std::string train = std::string(train_and_keep) + "--local 2 --steps 3 ";
-  ASSERT_EQ(run(train + "--ema 0.5 --checkpoint ck --results r").code, 0);
-  ASSERT_EQ(run("export --model resnet20 --init ck/ema --out e.h5").code, 0);
-  ASSERT_EQ(run("export --model resnet20 --init ck --out w.h5").code, 0);
+  const std::string train = train_and_keep + "--local 2 --steps 3 ";
+  ran(train + "--ema 0.5 --checkpoint ck --results r");
+  ran("export --model resnet20 --init ck/ema --out e.h5");
+  ran("export --model resnet20 --init ck --out w.h5");
   const Weights averages = read_weights(path("e.h5")), weights = read_weights(path("w.h5"));
   EXPECT_TRUE(*averages.find("conv1.weight") == *read_weights(path("r/weights-ema.h5")).find("conv1.weight"));
   EXPECT_FALSE(*averages.find("conv1.weight") == *weights.find("conv1.weight"));
   EXPECT_TRUE(*averages.find("bn1.running_mean") == *weights.find("bn1.running_mean"));
   const std::string evaluate = "evaluate --data-dir data --json ";
   ASSERT_EQ(run(evaluate + "a.json --weights ck/ema").code, 0) << "the checkpoint names the model";
-  ASSERT_EQ(run(evaluate + "b.json --weights e.h5 --model resnet20").code, 0);
+  ran(evaluate + "b.json --weights e.h5 --model resnet20");
   EXPECT_EQ(json("a.json"), json("b.json"));
-  ASSERT_EQ(run(train + "--checkpoint plain").code, 0);
-  expect_refused(run("export --model resnet20 --init plain/ema --out x.h5"), bad_input,
-                 "has no averaged weights: its run was without --ema", evaluate);
+  ran(train + "--checkpoint plain");
+  expect_refused("export --model resnet20 --init plain/ema --out x.h5", bad_input,
+                 "has no averaged weights: its run was without --ema");
 }
 
 TEST_F(Keeping, BatchesThatDoNotFitAreRefusedWithTheirSize) {
   const std::string words = "data batches --data-dir data --batch 8 --steps 900000000 --out b.h5";
-  expect_refused(run(words), bad_input, "b.h5 would have 80.52 TiB, but ", words);
+  expect_refused(words, bad_input, "b.h5 would have 80.52 TiB, but ");
   EXPECT_FALSE(fs::exists(path("b.h5")));
 }
 
 TEST_F(Keeping, NumbersThatAreNoneAreNoResult) {
-  ASSERT_EQ(run("export --model resnet20 --out w.h5").code, 0);
+  ran("export --model resnet20 --out w.h5");
   const auto spoilt = [&](const std::string& name, const std::string& tensor, float value) {
     Weights weights;
     for (NamedTensor t : read_weights(path("w.h5"))) {
@@ -296,24 +274,22 @@ TEST_F(Keeping, NumbersThatAreNoneAreNoResult) {
   spoilt("negative.h5", "bn1.running_var", -1);
   spoilt("large.h5", "conv1.weight", 1e38f);
   const std::string evaluate = "evaluate --model resnet20 --data-dir data --weights ";
-  expect_refused(run(evaluate + "nan.h5"), not_a_number,
-                 "nan.h5: 'layer1.0.conv1.weight' has a NaN (element 2 of ", evaluate);
-  expect_refused(run(evaluate + "negative.h5"), not_a_number, "'bn1.running_var' has the variance -1",
-                 evaluate);
-  expect_refused(run(evaluate + "large.h5"), not_a_number, "the output of node ", evaluate);
-  const std::string init = std::string(train_and_keep) + "--steps 1 --init negative.h5";
-  expect_refused(run(init), not_a_number, "'bn1.running_var' has the variance -1 (element 2 of 16)", init);
-  ASSERT_EQ(run("data batches --data-dir data --steps 1 --batch 8 --out b.h5").code, 0);
+  expect_refused(evaluate + "nan.h5", not_a_number,
+                 "nan.h5: 'layer1.0.conv1.weight' has a NaN (element 2 of ");
+  expect_refused(evaluate + "negative.h5", not_a_number, "'bn1.running_var' has the variance -1");
+  expect_refused(evaluate + "large.h5", not_a_number, "the output of node ");
+  const std::string init = train_and_keep + "--steps 1 --init negative.h5";
+  expect_refused(init, not_a_number, "'bn1.running_var' has the variance -1 (element 2 of 16)");
+  ran("data batches --data-dir data --steps 1 --batch 8 --out b.h5");
   const std::string gradients = "gradients --model resnet20 --microbatches 2 --weights w.h5 --images ";
-  EXPECT_EQ(run(gradients + "b.h5").code, 0);
+  ran(gradients + "b.h5");
   Weights images;
   for (NamedTensor t : read_weights(path("b.h5"))) {
     if (t.name == "images") std::get<0>(t.values)[5] = std::numeric_limits<float>::infinity();
     images.add(std::move(t));
   }
   write_weights(path("bad.h5"), images, WeightFormat::hdf5);
-  expect_refused(run(gradients + "bad.h5"), not_a_number, "'images' has an infinite number (element 6 of ",
-                 gradients);
+  expect_refused(gradients + "bad.h5", not_a_number, "'images' has an infinite number (element 6 of ");
 }
 
 }  // namespace

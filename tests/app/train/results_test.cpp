@@ -1,36 +1,26 @@
 // A results folder explains a training run, and so do the beginning and the end of its log. The weights of
 // its checkpoint are taken wherever a weight file is.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "framework/json.h"
-#include "tests/app/program.h"
-#include "tests/data/temporary_folder.h"
+#include "tests/app/small_job.h"
 
 namespace antichain {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 using ::testing::HasSubstr;
 
-constexpr const char* train_for_results =
-    "train --model resnet20 --batch 8 --microbatches 2 --dataset synthetic --lr 0.01 --seed 7 ";
+const std::string train_for_results =
+    "train --model resnet20 --batch 16 --microbatches 4 --profile p.json --dataset synthetic --lr 0.01 "
+    "--seed 7 ";
 
-class Results : public ::testing::Test {
- protected:
-  std::string path(const std::string& name) const { return folder_.str() + "/" + name; }
-  ProgramRun run(const std::string& words) const { return run_program(folder_.str(), words); }
-  Json json(const std::string& name) const { return Json::parse(read_file(path(name))); }
-  TemporaryFolder folder_;
-};
+using Results = InACopyOfTheJob;
 
 TEST_F(Results, AFolderSaysWhatMadeItsNumbers) {
-  const ProgramRun result = run(std::string(train_for_results) + "--local 2 --steps 4 --results r");
-  ASSERT_EQ(result.code, 0) << result.err;
+  const std::string result = ran(train_for_results + "--local 2 --steps 4 --results r");
   const Json record = json("r/run.json");
   EXPECT_EQ(record["model"], "resnet20");
   EXPECT_EQ(record["seed"], 7);
@@ -45,17 +35,17 @@ TEST_F(Results, AFolderSaysWhatMadeItsNumbers) {
   const Json summary = json("r/summary.json");
   EXPECT_EQ(start["plan_hash"], summary["plan_hash"]);
   EXPECT_EQ(json("r/plan.json")["stages"].size(), 2u);
-  EXPECT_EQ(run("plan --profile r/profile.json --stages 2 --microbatches 2").code, 0);
+  ran("plan --profile r/profile.json --stages 2 --microbatches 4");
   EXPECT_THAT(read_file(path("r/metrics.jsonl")), HasSubstr("\"step\":4"));
   for (const char* part :
        {"Program   antichain", "Command   ", "Hosts     ", "Where the time went", "Load  "})
-    EXPECT_THAT(result.out, HasSubstr(part));
-  EXPECT_EQ(result.out.find("Please cite"), std::string::npos) << "a trial of 4 steps";
+    EXPECT_THAT(result, HasSubstr(part));
+  EXPECT_EQ(result.find("Please cite"), std::string::npos) << "a trial of 4 steps";
 }
 
 // All of a rank's time has a kind; both ranks begin and end together, and the steps are a part of it.
 TEST_F(Results, TimesAddUp) {
-  ASSERT_EQ(run(std::string(train_for_results) + "--local 2 --steps 6 --results r").code, 0);
+  ran(train_for_results + "--local 2 --steps 6 --results r");
   const Json seconds = json("r/summary.json")["seconds"];
   ASSERT_EQ(seconds.size(), 2u);
   std::vector<double> sums;
@@ -79,23 +69,22 @@ TEST_F(Results, TimesAddUp) {
 }
 
 TEST_F(Results, AFolderHoldsOneRunAndItsContinuations) {
-  const std::string words = std::string(train_for_results) + "--results r --checkpoint ck --resume auto ";
-  ASSERT_EQ(run(words + "--steps 2 --lr-schedule constant").code, 0);
-  const ProgramRun more = run(words + "--steps 4 --lr-schedule constant");
-  ASSERT_EQ(more.code, 0) << more.err;
+  const std::string words = train_for_results + "--results r --checkpoint ck --resume auto ";
+  ran(words + "--steps 2 --lr-schedule constant");
+  ran(words + "--steps 4 --lr-schedule constant");
   const Json starts = json("r/run.json")["starts"];
   ASSERT_EQ(starts.size(), 2u);
   EXPECT_EQ(starts[0]["from"], "the beginning");
   EXPECT_EQ(starts[1]["from"], "ck/step-000000000002");
-  const std::string other = std::string(train_for_results) + "--results r --steps 2";
+  const std::string other = train_for_results + "--results r --steps 2";
   const std::string before = read_file(path("r/summary.json"));
-  expect_refused(run(other), 2, "holds the results of a run that has ended", other);
+  expect_refused(other, 2, "holds the results of a run that has ended");
   EXPECT_EQ(read_file(path("r/summary.json")), before);
 }
 
 TEST_F(Results, CheckpointsAreTakenWhereWeightFilesAre) {
-  ASSERT_EQ(run(std::string(train_for_results) + "--local 3 --steps 3 --checkpoint three").code, 0);
-  ASSERT_EQ(run(std::string(train_for_results) + "--steps 3 --checkpoint one").code, 0);
+  ran(train_for_results + "--local 3 --steps 3 --checkpoint three");
+  ran(train_for_results + "--steps 3 --checkpoint one");
   for (const char* from : {"three", "one", "three/step-000000000003"})
     ASSERT_EQ(run(std::string("export --model resnet20 --init ") + from + " --out " +
                   fs::path(from).filename().string() + ".h5")
@@ -103,12 +92,12 @@ TEST_F(Results, CheckpointsAreTakenWhereWeightFilesAre) {
               0);
   EXPECT_EQ(read_file(path("three.h5")), read_file(path("one.h5"))) << "however many stages wrote it";
   EXPECT_EQ(read_file(path("three.h5")), read_file(path("step-000000000003.h5")));
-  ASSERT_EQ(run("export --model resnet20 --seed 7 --out initial.h5").code, 0);
+  ran("export --model resnet20 --seed 7 --out initial.h5");
   EXPECT_NE(read_file(path("three.h5")), read_file(path("initial.h5"))) << "it was trained";
-  EXPECT_EQ(run(std::string(train_for_results) + "--local 2 --steps 1 --init three").code, 0);
+  ran(train_for_results + "--local 2 --steps 1 --init three");
   fs::create_directories(path("empty"));
   const std::string words = "export --model resnet20 --init empty --out no.h5";
-  expect_refused(run(words), 3, "there is no checkpoint in empty", words);
+  expect_refused(words, 3, "there is no checkpoint in empty");
   fs::resize_file(path("three/step-000000000003/stage-1.h5"), 1000);
   EXPECT_NE(run("export --model resnet20 --init three --out no.h5").code, 0) << "damaged";
 }

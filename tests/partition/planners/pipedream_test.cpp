@@ -15,7 +15,6 @@
 #include "framework/json.h"
 #include "partition/planners/planner.h"
 #include "partition/profile/read_profile.h"
-#include "partition/search/antichain_dag.h"
 #include "tests/partition/networks.h"
 
 namespace antichain {
@@ -104,55 +103,6 @@ TEST_P(PipeDreamProfiles, HaveTheKnownNumberOfDownSetsAndPlanFast) {
     fmt::print("  {:14} {:20} {:>7} states  bottleneck {:8.3f} ms (uniform {:8.3f})\n", GetParam().name,
                name_of(objective), plan.states, plan.bottleneck_s * 1e3, uniform.bottleneck_s * 1e3);
   }
-}
-
-// The textbook recurrence: every pair of nested states, and of devices used before and after.
-//   best[u + r](D) = min over E strictly inside D, r of max(best[u](E), stage(E, D, r), transfer(E))
-int64_t quadratic(const Profile& profile, const PlanOptions& options) {
-  const CutGraph graph = cut_graph(profile);
-  const AntichainDag dag = *AntichainDag::build(graph, *chain_cover(graph), 1000);
-  const Link& link = options.cluster.within_node;
-  std::vector<int64_t> shares;
-  for (const std::vector<int>& members : graph.nodes)
-    shares.push_back(gradient_ns(profile.nodes[members[0]].cost.param_bytes, link, options.microbatches));
-  const std::vector<int64_t> gradient = dag.sums(shares);
-  constexpr int64_t never = int64_t(1) << 60;
-  std::vector<std::vector<int64_t>> best(options.stages + 1, std::vector<int64_t>(dag.states(), never));
-  best[0][dag.empty()] = 0;
-  for (int used = 0; used < options.stages; ++used)
-    for (int from = 0; from < dag.states(); ++from) {
-      if (best[used][from] == never) continue;
-      int64_t so_far = best[used][from];
-      if (options.objective != Objective::compute && from != dag.empty())
-        so_far = std::max(so_far, transfer_ns(dag.crossing_bytes(from), dag.crossing_tensors(from), link));
-      for (int to = from + 1; to < dag.states(); ++to) {
-        if (!dag.inside(from, to)) continue;
-        const int most = options.replicas.automatic ? options.stages - used : 1;
-        for (int r = 1; r <= most; ++r) {
-          const int64_t stage =
-              stage_ns(dag.work_ns(to) - dag.work_ns(from), gradient[to] - gradient[from], r);
-          best[used + r][to] = std::min(best[used + r][to], std::max(so_far, stage));
-        }
-      }
-    }
-  return best[options.stages][dag.full()];
-}
-
-TEST_P(PipeDreamProfiles, PlansEqualTheQuadraticDynamicProgramme) {
-  if (GetParam().down_sets > 1000) GTEST_SKIP() << "its pairs of antichains are 24 billion";
-  for (int stages : {2, 4, 8})
-    for (double bytes_per_s : {0.0, 1e9, 1e10})
-      for (const Objective objective : {Objective::compute, Objective::compute_or_transfer})
-        for (bool replicas : {false, true}) {
-          const PlanOptions options = {.stages = stages,
-                                       .cluster = one_link({.bytes_per_s = bytes_per_s, .latency_s = 1e-5}),
-                                       .objective = objective,
-                                       .replicas = {.automatic = replicas}};
-          EXPECT_EQ(std::llround(plan_antichain(profile, options).bottleneck_s * 1e9),
-                    quadratic(profile, options))
-              << stages << " stages, " << bytes_per_s << " bytes/s, " << name_of(objective) << ", replicas "
-              << replicas;
-        }
 }
 
 // FLOPs are those that torchvision's documentation gives for the same networks. A ResNeXt has the graph of

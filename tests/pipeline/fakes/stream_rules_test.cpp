@@ -5,18 +5,11 @@
 
 #include <cuda_runtime_api.h>
 
-#include <random>
 #include <thread>
 
 #include "framework/error.h"
-#include "pipeline/cuda/streams.h"
-#include "pipeline/schedule/policy.h"
-#include "pipeline/transport/staged_transport.h"
-#include "tests/pipeline/fakes/fake_cuda.h"
-#include "tests/pipeline/fakes/fake_gpu.h"
-#include "tests/pipeline/planning/networks.h"
+#include "tests/pipeline/fakes/on_fake_gpu.h"
 #include "tests/pipeline/run/expect_same.h"
-#include "tests/pipeline/run/training_run.h"
 #include "tests/pipeline/transport/nccl_among.h"
 
 namespace antichain::test {
@@ -25,16 +18,8 @@ namespace {
 using fake_cuda::StreamRules;
 using fake_cuda::WaitsFor;
 
-TrainingRun train(const TrainingCase& c, int ranks) {
-  const auto at_random = [](const Profile& profile, int stages) {
-    std::mt19937 random(unsigned(10 + stages));
-    return test::random_plan(random, profile, stages);
-  };
-  return train_on_threads(c, ranks, at_random, by_policy(Policy::one_f_one_b));
-}
-
-std::unique_ptr<Transport> through_host_memory(JobTransport& job, const Context& context) {
-  return make_staged_transport(job, cuda::make_copy_stream(context));
+TrainingRun train_cut(const TrainingCase& c, int ranks) {
+  return train_on_threads(c, ranks, at_random(unsigned(10 + ranks)), by_policy(Policy::one_f_one_b));
 }
 
 class StreamsThatWait : public ::testing::Test {
@@ -44,19 +29,16 @@ class StreamsThatWait : public ::testing::Test {
     fake_cuda::reset(1);
   }
 
-  TrainingCase small{.model = "resnet20", .steps = 3};
+  const TrainingCase small{.steps = 3};
 
   // Expects the bits of the CPU on 3 ranks, by each way.
   void expect_steps_end(StreamRules rules, bool threads = false) {
-    const TrainingRun cpu = train(small, 1);
+    const TrainingRun cpu = train_cut(small, 1);
     for (const bool nccl : {true, false}) {
       if (nccl && threads) continue;
-      fake_cuda::reset(1);
+      const TrainingCase c = on_fake_gpu(small, 1, nccl ? over_nccl : staged);
       fake_cuda::streams(rules);
-      TrainingCase c = small;
-      c.device = FakeGpu::the().name();
-      c.over = nccl ? over_nccl : through_host_memory;
-      expect_same(train(c, 3), cpu, nccl ? "NCCL" : "host memory");
+      expect_same(train_cut(c, 3), cpu, nccl ? "NCCL" : "host memory");
     }
   }
 };
@@ -120,12 +102,9 @@ TEST(StreamsOfTheStandIn, NoteARecordingThatIsLeftOpen) {
 TEST(StreamsThatWaitDeathTest, ThreadsOverNcclWaitForEachOther) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto job = [] {
-    fake_cuda::reset(1);
+    const TrainingCase c = on_fake_gpu({.steps = 3, .watchdog_s = 3}, 1, over_nccl);
     fake_cuda::streams({.calls_wait_for = WaitsFor::all_devices});
-    TrainingCase c{.model = "resnet20", .steps = 3, .over = over_nccl};
-    c.device = FakeGpu::the().name();
-    c.watchdog_s = 3;
-    train(c, 3);
+    train_cut(c, 3);
   };
   EXPECT_EXIT(job(), ::testing::ExitedWithCode(int(ExitCode::watchdog)), "has made no progress");
 }

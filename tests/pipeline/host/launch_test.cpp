@@ -27,30 +27,28 @@ class Launch : public ::testing::Test {
 
 const std::string open_mpi = "Open MPI v4.1.4", mpich = "MPICH 4.0.2";
 
-TEST_F(Launch, NobodyLaunched) {
-  EXPECT_EQ(rank_hint(), 0);
-  EXPECT_FALSE(launched_in_parallel());
-  EXPECT_NO_THROW(check_launch(open_mpi, 1));
-}
+using Environment = std::vector<std::pair<const char*, const char*>>;
 
-TEST_F(Launch, OpenMpi) {
-  set("OMPI_COMM_WORLD_RANK", "3");
-  set("OMPI_COMM_WORLD_SIZE", "4");
-  EXPECT_EQ(rank_hint(), 3);
-  EXPECT_TRUE(launched_in_parallel());
-}
-
-TEST_F(Launch, OneProcessOfOpenMpiIsNotParallel) {
-  set("OMPI_COMM_WORLD_RANK", "0");
-  set("OMPI_COMM_WORLD_SIZE", "1");
-  EXPECT_FALSE(launched_in_parallel());
-}
-
-TEST_F(Launch, Hydra) {
-  set("PMI_RANK", "2");
-  set("PMI_SIZE", "8");
-  EXPECT_EQ(rank_hint(), 2);
-  EXPECT_TRUE(launched_in_parallel());
+TEST_F(Launch, LaunchersTellRankAndNumber) {
+  struct Case {
+    Environment environment;
+    int rank;
+    bool parallel;
+  };
+  for (const auto& [environment, rank, parallel] :
+       {Case{{}, 0, false}, Case{{{"OMPI_COMM_WORLD_RANK", "3"}, {"OMPI_COMM_WORLD_SIZE", "4"}}, 3, true},
+        Case{{{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}}, 0, false},
+        Case{{{"PMI_RANK", "2"}, {"PMI_SIZE", "8"}}, 2, true},
+        // A batch script alone: these are of the allocation, and no step was started.
+        Case{{{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}}, 0, false}}) {
+    SetUp();
+    for (const auto& [name, value] : environment) set(name, value);
+    EXPECT_EQ(rank_hint(), rank);
+    EXPECT_EQ(launched_in_parallel(), parallel);
+    if (!parallel) {
+      EXPECT_NO_THROW(check_launch(open_mpi, 1));
+    }
+  }
 }
 
 TEST_F(Launch, SlurmStep) {
@@ -68,7 +66,7 @@ TEST_F(Launch, SlurmStep) {
 // The launcher of one MPI starts a program that was built with another one: each process is alone.
 TEST_F(Launch, LaunchersOfAnotherMpiAreNamed) {
   struct Case {
-    std::vector<std::pair<const char*, const char*>> environment;
+    Environment environment;
     std::string library, says;
     int rank;
   };
@@ -116,7 +114,7 @@ TEST_F(Launch, LaunchersOfAnotherMpiAreNamed) {
 }
 
 TEST_F(Launch, OneProcessOfAnyLauncherIsRight) {
-  const std::vector<std::vector<std::pair<const char*, const char*>>> environments = {
+  const std::vector<Environment> environments = {
       {{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}},
       {{"OMPI_COMM_WORLD_SIZE", "1"}, {"PMIX_RANK", "0"}, {"SLURM_NTASKS", "4"}},  // in a job of four tasks
       {{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}, {"PMIX_RANK", "0"}, {"SLURM_NTASKS", "4"}},
@@ -129,13 +127,6 @@ TEST_F(Launch, OneProcessOfAnyLauncherIsRight) {
     EXPECT_EQ(rank_hint(), 0);
     EXPECT_NO_THROW(check_launch(open_mpi, 1));
   }
-}
-
-TEST_F(Launch, ABatchScriptAloneIsNotParallel) {
-  set("SLURM_PROCID", "0");
-  set("SLURM_STEP_NUM_TASKS", "2");  // of the allocation; no step was started
-  EXPECT_FALSE(launched_in_parallel());
-  EXPECT_NO_THROW(check_launch(open_mpi, 1));
 }
 
 TEST_F(Launch, WarnsWhenRanksOutnumberCores) {

@@ -73,7 +73,7 @@ class ChosenWay : public ::testing::Test {
 };
 
 TEST_F(ChosenWay, IsNcclWhereEachRankHasADeviceAndTrainsToTheBitsOfTheCpu) {
-  TrainingCase c{.model = "resnet20", .steps = 3, .epoch = true};
+  TrainingCase c{.steps = 3, .epoch = true};
   const TrainingRun cpu = train_on_threads(c, 1, at_random(1), by_policy(Policy::one_f_one_b));
   c.device = FakeGpu::the().name();
   c.over = [&](JobTransport& job, const Context& context) { return over(job, context); };

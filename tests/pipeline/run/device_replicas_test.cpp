@@ -6,32 +6,20 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <cstdlib>
-#include <functional>
-#include <map>
-#include <mutex>
 #include <numeric>
-#include <random>
-#include <thread>
 
 #include "framework/cuda/resources.h"
 #include "framework/error.h"
 #include "framework/random.h"
-#include "models/model.h"
 #include "pipeline/cuda/streams.h"
-#include "pipeline/run/runner.h"
-#include "pipeline/schedule/policy.h"
 #include "pipeline/transport/ordered_transport.h"
-#include "pipeline/transport/staged_transport.h"
 #include "pipeline/transport/thread_transport.h"
 #include "tests/expect_error.h"
-#include "tests/pipeline/fakes/fake_cuda.h"
-#include "tests/pipeline/fakes/fake_gpu.h"
 #include "tests/pipeline/fakes/forgetful_streams.h"
+#include "tests/pipeline/fakes/on_fake_gpu.h"
 #include "tests/pipeline/planning/networks.h"
 #include "tests/pipeline/run/expect_same.h"
-#include "tests/pipeline/run/training_run.h"
 #include "tests/pipeline/transport/nccl_among.h"
 #include "tests/pipeline/transport/passing_transport.h"
 
@@ -39,35 +27,23 @@ namespace antichain::test {
 namespace {
 
 using Counts = std::vector<int>;  // of replicas, by stage
-using MakeTransport = std::function<std::unique_ptr<Transport>(JobTransport& job, const Context&)>;
 
 int sum(const Counts& replicas) { return std::accumulate(replicas.begin(), replicas.end(), 0); }
 
-Plan cut(const Profile& profile, const Counts& replicas) {
-  std::mt19937 random(3);
-  return test::replicated(test::random_plan(random, profile, int(replicas.size())), replicas);
-}
 MakePlan cut_for(const Counts& replicas) {
-  return [replicas](const Profile& profile, int) { return cut(profile, replicas); };
+  return [replicas](const Profile& profile, int) {
+    return replicated(at_random(3)(profile, int(replicas.size())), replicas);
+  };
 }
 
-TrainingRun on_the_cpu(const TrainingCase& c, const Counts& replicas) {
+TrainingRun train_replicas(const TrainingCase& c, const Counts& replicas) {
   return train_on_threads(c, sum(replicas), cut_for(replicas), by_policy(Policy::one_f_one_b));
-}
-TrainingRun on_fake_gpu(TrainingCase c, const Counts& replicas, unsigned seed, const MakeTransport& over) {
-  fake_cuda::reset(seed);
-  c.device = FakeGpu::the().name();
-  c.over = over;
-  return on_the_cpu(c, replicas);
 }
 
 enum class Way { staged, nccl };
 const char* name_of(Way way) { return way == Way::staged ? "ByHostMemory" : "OverNccl"; }
 
-std::unique_ptr<Transport> over(Way way, JobTransport& job, const Context& context) {
-  if (way == Way::staged) return make_staged_transport(job, device_streams("fake_gpu")->copies(context));
-  return over_nccl(job, context);
-}
+MakeTransport over(Way way) { return way == Way::staged ? staged : over_nccl; }
 
 class DeviceReplicas : public ::testing::TestWithParam<Way> {
  protected:
@@ -78,9 +54,6 @@ class DeviceReplicas : public ::testing::TestWithParam<Way> {
     EXPECT_EQ(fake_cuda::broken_rules(), std::vector<std::string>());
     fake_cuda::reset(1);
     ::unsetenv("ANTICHAIN_FAULT");
-  }
-  static MakeTransport transport() {
-    return [](JobTransport& job, const Context& context) { return over(GetParam(), job, context); };
   }
 };
 INSTANTIATE_TEST_SUITE_P(, DeviceReplicas, ::testing::Values(Way::staged, Way::nccl),
@@ -94,42 +67,36 @@ INSTANTIATE_TEST_SUITE_P(, DeviceReplicasTime, ::testing::Values(Way::nccl),
 struct ReplicaCase {
   Counts replicas;
   int microbatches = 4;
+  const char* model = "every_edge";
 };
 
 // A seed decides which operations of the emulated device finish late. Each case uses the next seed. Steps of
-// training and of evaluation alternate.
+// training and of evaluation alternate. ResNet-20 has four buckets of gradients, and the others one.
 TEST_P(DeviceReplicas, TrainToTheBitsOfTheCpu) {
   unsigned turn = 0;
-  for (const auto& [replicas, microbatches] :
-       {ReplicaCase{{2}}, {{2, 1}}, {{1, 2}, 5}, {{2, 2}}, {{3, 1}, 5}}) {
-    TrainingCase c{.model = "resnet20", .microbatches = microbatches, .steps = 3, .epoch = true};
-    const TrainingRun cpu = on_the_cpu(c, replicas);
-    ++turn;
-    const unsigned seed = 1 + turn % 3;
+  for (const auto& [replicas, microbatches, model] :
+       {ReplicaCase{{2}}, {{2, 1}}, {{1, 2}, 5}, {{2, 2}}, {{3, 1}, 5}, {{3, 2}, 5, "resnet20"}}) {
+    TrainingCase c{.model = model, .microbatches = microbatches, .steps = 3, .epoch = true};
+    const TrainingRun cpu = train_replicas(c, replicas);
+    const unsigned seed = 1 + ++turn % 3;
     c.device_augments = seed != 3;
-    expect_same(on_fake_gpu(c, replicas, seed, transport()), cpu,
-                std::to_string(sum(replicas)) + " ranks, seed " + std::to_string(seed));
+    expect_same(train_replicas(on_fake_gpu(c, seed, over(GetParam())), replicas), cpu,
+                fmt::format("{} ranks, seed {}", sum(replicas), seed));
   }
 }
 
-// The runner is fed with these images, which differ by micro-batch and step. The source notes what it is
-// asked for, and what is drawn ahead as "next".
+// The runner is fed with these images, which differ by micro-batch and step.
 class Samples : public BatchSource {
  public:
-  void fill(std::string_view input, int microbatch, const Tensor& out) override {
-    asked.push_back(fmt::format("{} {}", input, microbatch));
-    draw(microbatch, step, out);
-  }
+  void fill(std::string_view, int microbatch, const Tensor& out) override { draw(microbatch, step, out); }
   bool expects_more() const override { return expects; }
-  void fill_next(std::string_view input, int microbatch, const Tensor& out) override {
-    asked.push_back(fmt::format("next {} {}", input, microbatch));
+  void fill_next(std::string_view, int microbatch, const Tensor& out) override {
     draw(microbatch, step + 1, out);
   }
-  bool is_expected() const override { return expected; }
+  bool is_expected() const override { return true; }
 
-  bool expects = true, expected = true;
+  bool expects = true;
   int step = 0;
-  std::vector<std::string> asked;
 
  private:
   static void draw(int microbatch, int step, const Tensor& out) {
@@ -144,7 +111,6 @@ class Samples : public BatchSource {
 // OneRank is a rank of a job that trains by hand.
 struct OneRank {
   int rank;
-  JobTransport& job;
   CUstream_st* stream;  // in which it computes
   const std::vector<Action>& actions;
   Samples& samples;
@@ -152,128 +118,28 @@ struct OneRank {
 };
 
 void on_ranks(const Counts& replicas, int microbatches, const MakeTransport& over,
-              const std::function<void(OneRank&)>& body) {
-  FakeGpu& gpu = FakeGpu::the();
+              const std::function<void(OneRank&)>& body, const char* model = "every_edge") {
   run_ranks(sum(replicas), [&](JobTransport& job) {
-    Context context(gpu, 1, job.local_rank());
-    gpu.enter(context);
-    const std::unique_ptr<Transport> transport = over(job, context);
-    const Graph graph = lower(make_model("resnet20", {.microbatch = 2}), gpu);
-    const Profile profile = priced_by_flops(unpriced(graph, gpu.description()));
-    const Plan plan = cut(profile, replicas);
-    const Schedule schedule = make_schedule(profile, plan, Policy::one_f_one_b, microbatches);
-    RankModel model(graph, stage_of_rank(plan, job.rank()).nodes, context, 0);
-    StageRunner runner(model, profile, plan, schedule, Mode::train, *transport);
+    DeviceRank device(model, 2, microbatches, Policy::one_f_one_b, cut_for(replicas), sum(replicas),
+                      job.rank());
+    const std::unique_ptr<Transport> transport = over(job, device.context);
+    const auto runner = device.runner(*transport);
     Samples samples;
     const auto step = [&](bool traced) {
-      const StepInput input{.step = uint64_t(samples.step), .batch = 2 * microbatches, .rate = 0.01f};
-      StepInput of_step = input;
-      of_step.traced = traced;
-      StepResult result = runner.run(of_step, samples);
+      StepResult result = runner->run(
+          {.step = uint64_t(samples.step), .batch = 2 * microbatches, .rate = 0.01f, .traced = traced},
+          samples);
       ++samples.step;
       return result;
     };
-    OneRank rank{job.rank(), job, cuda::stream_of(context), schedule.ranks[size_t(job.rank())],
-                 samples,    step};
+    OneRank rank{job.rank(), cuda::stream_of(device.context), device.schedule.ranks[size_t(job.rank())],
+                 samples, step};
     body(rank);
   });
 }
 
-// Numbers whose sum shows the order in which they are added.
-float number(int replica, int64_t i) {
-  const auto words = Philox(uint64_t(replica)).words(uint64_t(i));
-  return std::ldexp(float(words[0]) * 0x1p-31f - 1, int(words[1] % 24));
-}
-
-// Tests the sum by itself: every replica gets ((g0 + g1) + g2) + …, and everybody's statistics.
-void expect_added_up(int replicas, int microbatches, const MakeTransport& over) {
-  FakeGpu& gpu = FakeGpu::the();
-  run_ranks(replicas, [&](JobTransport& job) {
-    const Graph graph = lower(make_model("resnet20", {.microbatch = 2}), gpu);
-    const Profile profile = priced_by_flops(unpriced(graph, gpu.description()));
-    const Plan plan = cut(profile, {replicas});
-    const Schedule schedule = make_schedule(profile, plan, Policy::one_f_one_b, microbatches);
-    Context context(gpu, 1, job.local_rank());
-    gpu.enter(context);
-    const std::unique_ptr<Transport> transport = over(job, context);
-    RankModel model(graph, plan.stages[0].nodes, context, 0);
-    const Program program =
-        compile(schedule, profile, plan, step_network(graph), Mode::train, Feed::one_ahead);
-    const RankMemory of_rank(program.ranks[size_t(job.rank())], context.backend());
-    const StageMemory& memory = of_rank.of(0);
-    const Seat seat = seat_of(plan, job.rank(), microbatches);
-    const std::vector<GradientBucket> buckets =
-        gradient_buckets(profile, plan.stages[0].nodes, buckets_in(schedule.ranks[size_t(job.rank())], 0));
-    const auto device = make_step_device(context, *transport);
-    ReplicaSum sum(model, plan.stages[0].nodes, memory, buckets, plan.stages[0].ranks, seat, 5, *device);
-    ASSERT_GT(sum.buckets(), 2);
-
-    const Tensor& gradients = model.gradients();
-    const std::span<float> all(gradients.data<float>(), size_t(gradients.elements()));
-    fake_cuda::launch(cuda::stream_of(context), [&] {
-      for (size_t i = 0; i < all.size(); ++i) all[i] = number(job.rank(), int64_t(i));
-      for (int m = seat.replica; m < microbatches; m += replicas) {
-        const Tensor& block = memory.at(memory.tensors().all_statistics, m);
-        std::fill_n(block.raw(), block.bytes(), std::byte(m + 1));
-      }
-    });
-    std::vector<Turn> turns;
-    for (int k = 0; k < sum.buckets(); ++k)
-      for (const auto& half : {sum.scatter_turns(k), sum.gather_turns(k)})
-        turns.insert(turns.end(), half.begin(), half.end());
-    transport->begin_step(turns);
-    sum.begin_step();
-    for (int k = 0; k < sum.buckets(); ++k) sum.begin(k, *transport);
-    for (int k = 0; k < sum.buckets(); ++k) sum.finish(k, *transport);
-    transport->flush();
-    fake_cuda::drain();
-    int64_t wrong = 0;
-    for (size_t i = 0; i < all.size(); ++i) {
-      float right = number(0, int64_t(i));
-      for (int replica = 1; replica < replicas; ++replica) right += number(replica, int64_t(i));
-      wrong += int(all[i] != right);
-    }
-    EXPECT_EQ(wrong, 0) << "rank " << job.rank() << " of " << replicas;
-    for (int m = 0; m < microbatches; ++m) {
-      const Tensor& block = memory.at(memory.tensors().all_statistics, m);
-      EXPECT_EQ(std::count(block.raw(), block.raw() + block.bytes(), std::byte(m + 1)), block.bytes()) << m;
-    }
-  });
-}
-
-TEST_P(DeviceReplicas, AddUpInTheirOrder) {
-  for (const int replicas : {2, 3, 4}) expect_added_up(replicas, 5, transport());
-}
-
-using Asked = std::vector<std::string>;
-
-// What it has in the next step first, too.
-TEST_P(DeviceReplicas, EachDrawsItsOwnSamplesAhead) {
-  std::mutex mutex;
-  std::map<int, Asked> first, second, other;
-  on_ranks({1, 2}, 5, transport(), [&](OneRank& r) {
-    const auto asked = [&] {
-      r.samples.asked.clear();
-      r.step(false);
-      return r.samples.asked;
-    };
-    const Asked of_first = asked(), of_second = asked();
-    r.samples.expected = false;
-    const Asked of_other = asked();
-    std::lock_guard lock(mutex);
-    first[r.rank] = of_first, second[r.rank] = of_second, other[r.rank] = of_other;
-  });
-  EXPECT_EQ(first[0], (Asked{"images 0", "images 1", "images 2", "images 3", "images 4", "next images 0"}));
-  EXPECT_EQ(first[1], (Asked{"labels 0", "labels 2", "labels 4", "next labels 0"}));
-  EXPECT_EQ(first[2], (Asked{"labels 1", "labels 3", "next labels 1"}));
-  EXPECT_EQ(second[1], (Asked{"labels 2", "labels 4", "next labels 0"}));
-  EXPECT_EQ(second[2], (Asked{"labels 3", "next labels 1"}));
-  EXPECT_EQ(other[1], first[1]);
-  EXPECT_EQ(other[2], first[2]);
-}
-
 TEST_P(DeviceReplicas, EachWaitsForTheDeviceOnceAStep) {
-  on_ranks({2, 1}, 4, transport(), [&](OneRank& r) {
+  on_ranks({2, 1}, 4, over(GetParam()), [&](OneRank& r) {
     r.step(false);
     for (int step = 1; step < 4; ++step) {
       const int before = fake_cuda::waits(r.stream);
@@ -283,58 +149,44 @@ TEST_P(DeviceReplicas, EachWaitsForTheDeviceOnceAStep) {
   });
 }
 
-// Two forwards, two backwards and an update each, as without replicas, but the last backward in a piece for
-// each of four buckets; besides them the step's numbers and what is added up.
-TEST_P(DeviceReplicas, EachGoesByRecordingsButForTheSum) {
-  std::vector<int> graphs, kernels;
-  on_ranks({3}, 6, transport(), [&](OneRank& r) {
-    for (int step = 0; step < 5; ++step) {
-      r.step(false);
-      r.job.barrier();
-      if (r.rank == 0) {
-        graphs.push_back(fake_cuda::graph_launches());
-        kernels.push_back(fake_cuda::launched());
-      }
-      r.job.barrier();
-    }
-  });
-  for (int& count : graphs) count -= graphs[0];
-  EXPECT_EQ(graphs, (std::vector<int>{0, 24, 48, 72, 96}));
-  for (size_t step = 2; step < 5; ++step) EXPECT_EQ(kernels[step] - kernels[step - 1], 3 * (1 + 4 * 2));
-}
-
 // A kernel that adds takes 20 ms, and the host no time to start it.
 TEST_P(DeviceReplicas, ATraceHasTheDevicesTimesOfTheSum) {
   fake_cuda::keep_time(1e-5);
   FakeGpu::the().takes_s = [](const std::string& work) { return work == "add" ? 20e-3 : 0; };
-  on_ranks({3}, 3, transport(), [&](OneRank& r) {
-    r.step(false);
-    const std::vector<Event> events = r.step(true).events;
-    ASSERT_EQ(events.size(), r.actions.size());
-    double before_s = events[0].start_s, reduces_s = 0;
-    for (size_t i = 0; i < events.size(); ++i) {
-      EXPECT_EQ(print(events[i].action), print(r.actions[i]));
-      EXPECT_LE(before_s, events[i].start_s + 1e-6);  // float32 milliseconds
-      if (events[i].action.verb == Verb::reduce) reduces_s += events[i].end_s - events[i].start_s;
-      before_s = events[i].end_s;
-    }
-    EXPECT_EQ(std::ranges::count(events, Verb::reduce, [](const Event& e) { return e.action.verb; }), 4);
-    EXPECT_GE(reduces_s, 2 * 20e-3 - 1e-5) << "the last bucket's adds, which no backward hides";
-  });
+  on_ranks(
+      {3}, 3, over(GetParam()),
+      [&](OneRank& r) {
+        r.step(false);
+        const std::vector<Event> events = r.step(true).events;
+        ASSERT_EQ(events.size(), r.actions.size());
+        double before_s = events[0].start_s, reduces_s = 0;
+        for (size_t i = 0; i < events.size(); ++i) {
+          EXPECT_EQ(print(events[i].action), print(r.actions[i]));
+          EXPECT_LE(before_s, events[i].start_s + 1e-6);  // float32 milliseconds
+          if (events[i].action.verb == Verb::reduce) reduces_s += events[i].end_s - events[i].start_s;
+          before_s = events[i].end_s;
+        }
+        EXPECT_EQ(std::ranges::count(events, Verb::reduce, [](const Event& e) { return e.action.verb; }), 4);
+        EXPECT_GE(reduces_s, 2 * 20e-3 - 1e-5) << "the last bucket's adds, which no backward hides";
+      },
+      "resnet20");
 }
 
 // Other kernels take time, too, so that the first buckets are added up while the last backward goes on.
 TEST_P(DeviceReplicasTime, AddsUpBesideTheLastBackward) {
   fake_cuda::keep_time(1e-5);
   FakeGpu::the().takes_s = [](const std::string& work) { return work == "add" ? 10e-3 : 2e-3; };
-  on_ranks({3}, 3, transport(), [&](OneRank& r) {
-    r.step(false);
-    double reduces_s = 0;
-    for (const Event& e : r.step(true).events)
-      if (e.action.verb == Verb::reduce) reduces_s += e.end_s - e.start_s;
-    EXPECT_GE(reduces_s, 2 * 10e-3 - 1e-5) << "the last bucket's adds";
-    EXPECT_LT(reduces_s, 7 * 10e-3) << "of eight adds in four buckets";
-  });
+  on_ranks(
+      {3}, 3, over(GetParam()),
+      [&](OneRank& r) {
+        r.step(false);
+        double reduces_s = 0;
+        for (const Event& e : r.step(true).events)
+          if (e.action.verb == Verb::reduce) reduces_s += e.end_s - e.start_s;
+        EXPECT_GE(reduces_s, 2 * 10e-3 - 1e-5) << "the last bucket's adds";
+        EXPECT_LT(reduces_s, 7 * 10e-3) << "of eight adds in four buckets";
+      },
+      "resnet20");
 }
 
 // The others are in the next step by then, and wait for messages that never come.
@@ -342,23 +194,23 @@ TEST_P(DeviceReplicas, NameWhoMadeABadNumber) {
   const auto expect_named = [](const Counts& replicas, const char* fault, const char* step,
                                const char* rank) {
     ::setenv("ANTICHAIN_FAULT", fault, 1);
-    expect_error([&] { on_fake_gpu({.model = "resnet20", .steps = 5}, replicas, 3, transport()); },
-                 {step, rank});
+    expect_error([&] { train_replicas(on_fake_gpu({}, 3, over(GetParam())), replicas); }, {step, rank});
   };
-  const char* const backward = "nan:rank=-1:step=2:microbatch=2:gradient:layer1.0.conv2";
-  const char* const forward = "nan:rank=-1:step=2:microbatch=1:activation:layer1.1.conv1";
+  const char* const backward = "nan:rank=-1:step=2:microbatch=2:gradient:conv";
+  const char* const forward = "nan:rank=-1:step=2:microbatch=1:activation:narrow";
   expect_named({2}, backward, "step 3, micro-batch 2: ", "(rank 0)");
   expect_named({3}, backward, "step 3, micro-batch 2: ", "(rank 2)");
   expect_named({2}, forward, "step 3, micro-batch 1: ", "(rank 1)");
 }
 
 TEST_P(DeviceReplicas, SkipABadStepTogether) {
-  for (const char* fault : {"nan:rank=-1:step=2:microbatch=1:activation:layer1.1.conv1",
-                            "nan:rank=-1:step=2:microbatch=2:gradient:layer2.1.conv2"}) {
+  for (const char* fault : {"nan:rank=-1:step=2:microbatch=1:activation:narrow",
+                            "nan:rank=-1:step=2:microbatch=2:gradient:conv"}) {
     ::setenv("ANTICHAIN_FAULT", fault, 1);
-    TrainingCase c{.model = "resnet20"};
-    c.on_nan = OnNan::skip;
-    EXPECT_EQ(on_fake_gpu(c, {2, 1}, 4, transport()).state, on_the_cpu(c, {2, 1}).state) << fault;
+    const TrainingCase c{.on_nan = OnNan::skip};
+    EXPECT_EQ(train_replicas(on_fake_gpu(c, 4, over(GetParam())), {2, 1}).state,
+              train_replicas(c, {2, 1}).state)
+        << fault;
   }
 }
 
@@ -384,7 +236,7 @@ class LetsGo : public PassingTransport {
 TEST_P(DeviceReplicas, TheHostDoesNotWaitForTheSum) {
   std::vector<int> flushes(2);
   const MakeTransport letting_go = [&](JobTransport& job, const Context& context) {
-    return std::make_unique<LetsGo>(over(GetParam(), job, context), cuda::stream_of(context), flushes);
+    return std::make_unique<LetsGo>(over(GetParam())(job, context), cuda::stream_of(context), flushes);
   };
   on_ranks({2}, 4, letting_go, [&](OneRank& r) {
     r.samples.expects = false;
@@ -419,9 +271,9 @@ class Strict : public PassingTransport {
 
 TEST(ReplicasOnTheHost, ReceiveNothingIntoWhatIsStillBeingSent) {
   std::atomic<int> broken = 0;
-  TrainingCase c{.model = "resnet20", .steps = 2};
+  TrainingCase c{.steps = 2};
   c.over = [&](JobTransport& job, const Context&) { return std::make_unique<Strict>(job, broken); };
-  for (const Counts& replicas : {Counts{2}, Counts{1, 3}}) on_the_cpu(c, replicas);
+  for (const Counts& replicas : {Counts{2}, Counts{1, 3}}) train_replicas(c, replicas);
   EXPECT_EQ(broken, 0);
 }
 
@@ -432,7 +284,7 @@ std::unique_ptr<Transport> forgetful(Way way, Forgets forgets, JobTransport& job
   return make_ordered_transport(job, std::make_unique<ForgetfulMessages>(nccl_among(context, job), forgets));
 }
 
-// With NCCL the order of a step hides two: the end of the sums' own sends (nccl_host_test.cpp has it), and a
+// With NCCL the order of a step hides two: the end of the sums' own sends (nccl_test.cpp has it), and a
 // buffer that is free, as a group waits for all that was computed anyway.
 std::vector<Forgets> needed(Way way) {
   std::vector<Forgets> all{Forgets::computed, Forgets::arrival};
@@ -443,13 +295,14 @@ std::vector<Forgets> needed(Way way) {
 // Nothing but the sum is sent here: what it adds up lies over what the backward still uses. The device does
 // things in any order, so a forgotten wait may go well, but not always.
 TEST_P(DeviceReplicas, NeedTheWaitsOfTheSum) {
-  const TrainingCase c{.model = "resnet20", .steps = 3};
-  const TrainingRun cpu = on_the_cpu(c, {2});
+  const TrainingCase c{.steps = 3};
+  const TrainingRun cpu = train_replicas(c, {2});
   const auto is_wrong = [&](Forgets forgets, unsigned seed) {
     try {
-      const TrainingRun run = on_fake_gpu(c, {2}, seed, [&](JobTransport& job, const Context& context) {
+      const auto transport = [&](JobTransport& job, const Context& context) {
         return forgetful(GetParam(), forgets, job, context);
-      });
+      };
+      const TrainingRun run = train_replicas(on_fake_gpu(c, seed, transport), {2});
       return run.losses != cpu.losses || run.state != cpu.state;
     } catch (const Error&) {  // what came too early need not even be numbers
       return true;

@@ -7,21 +7,13 @@
 #include <cmath>
 #include <functional>
 #include <mutex>
-#include <optional>
-#include <random>
 #include <thread>
 
 #include "framework/cuda/resources.h"
 #include "framework/error.h"
-#include "models/model.h"
 #include "pipeline/cuda/streams.h"
-#include "pipeline/run/runner.h"
-#include "pipeline/schedule/policy.h"
 #include "pipeline/transport/solo_transport.h"
-#include "tests/pipeline/fakes/fake_cuda.h"
-#include "tests/pipeline/fakes/fake_gpu.h"
-#include "tests/pipeline/planning/networks.h"
-#include "tests/pipeline/run/training_run.h"
+#include "tests/pipeline/fakes/on_fake_gpu.h"
 #include "tests/pipeline/transport/copies_between.h"
 
 // The test is NVTX's profiler, linked: NVTX asks this pointer for functions to call.
@@ -65,11 +57,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 double now_s() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
-
-Plan some_plan(const Profile& profile) {
-  std::mt19937 random(1);
-  return test::random_plan(random, profile, 1);
-}
 
 // On a machine that does other things, too, any thread may stand still between two readings of the clock.
 // What is wrong never comes out right, so one of some attempts has to.
@@ -159,45 +146,22 @@ TEST(DeviceStep, EvaluatesBeforeTheNextBatchComes) {
   gpu.around_copies = [&](std::unique_ptr<CopyStream> copies) {
     return std::make_unique<RecordingCopies>(std::move(copies), after);
   };
-  Context context(gpu);
-  gpu.enter(context);
-  const Graph graph = lower(make_model("resnet20", {.microbatch = 2}), gpu);
-  const Profile profile = priced_by_flops(unpriced(graph, gpu.description()));
-  const Plan plan = some_plan(profile);
-  const Schedule schedule = make_schedule(profile, plan, Policy::forward_only, 3);
+  DeviceRank device("resnet20", 2, 3, Policy::forward_only);
   SoloTransport alone;
-  RankModel model(graph, plan.stages[0].nodes, context, 0);
-  StageRunner runner(model, profile, plan, schedule, Mode::evaluate, alone);
+  const auto runner = device.runner(alone, Mode::evaluate);
   gpu.around_copies = nullptr;
   Watched source;
-  runner.run({.batch = 6}, source);
+  runner->run({.batch = 6}, source);
   ASSERT_EQ(after.size(), 2u * 4);  // images and labels of three micro-batches and of the next batch's first
   EXPECT_EQ(after[7], fake_cuda::launched());
   EXPECT_LT(after[5], after[7]);
 }
 
 // OneDevice is a training of ResNet-20 on the fake device, which computes late.
-struct OneDevice {
-  FakeGpu& gpu = FakeGpu::the();
-  Context context{gpu};
-  Graph graph;
-  Profile profile;
-  Plan plan;
-  Schedule schedule;
+struct OneDevice : DeviceRank {
+  OneDevice() : DeviceRank((fake_cuda::reset(2), "resnet20"), 4, 3) {}
   SoloTransport alone;
-  std::optional<RankModel> model;
-  std::optional<StageRunner> runner;
-
-  OneDevice() {
-    fake_cuda::reset(2);
-    gpu.enter(context);
-    graph = lower(make_model("resnet20", {.microbatch = 4}), gpu);
-    profile = priced_by_flops(unpriced(graph, gpu.description()));
-    plan = some_plan(profile);
-    schedule = make_schedule(profile, plan, Policy::one_f_one_b, 3);
-    model.emplace(graph, plan.stages[0].nodes, context, 0);
-    runner.emplace(*model, profile, plan, schedule, Mode::train, alone);
-  }
+  const std::unique_ptr<StageRunner> runner = DeviceRank::runner(alone);
 };
 
 struct Traced {

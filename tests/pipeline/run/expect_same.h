@@ -13,6 +13,8 @@ inline void expect_same(const TrainingRun& a, const TrainingRun& b, const std::s
   EXPECT_EQ(a.losses, b.losses) << what;  // doubles, all bits
   EXPECT_EQ(a.state, b.state) << what;
   EXPECT_EQ(a.test_accuracy, b.test_accuracy) << what;
+  EXPECT_EQ(a.epoch_losses, b.epoch_losses) << what;
+  EXPECT_EQ(a.test_losses, b.test_losses) << what;
 }
 
 }  // namespace antichain::test

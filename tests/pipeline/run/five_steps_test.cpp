@@ -27,21 +27,15 @@ GoldenErrors drawn_as(const std::string& model) {
   throw std::runtime_error("tests/golden/gradients.txt has no network " + model + " in CIFAR form");
 }
 
-Graph network(const std::string& model) {
-  return make_model(model, {.form = Form::cifar, .microbatch = 2, .dropout = 0, .stochastic_depth = 0});
-}
-
 // This is the whole network, as tests/models draws it.
-Weights drawn_weights(const Graph& model, float shift) {
+Weights drawn_weights(const GoldenErrors& as, const Graph& model) {
   Weights drawn;
   for (const StateEntry& entry : state_entries(model)) {
     const Tensor plain = Tensor::host({entry.spec->shape, entry.spec->dtype});
     if (entry.buffer)
       initialise(plain, entry.spec->init, 0, entry.name);
     else
-      draw_golden(plain, entry.name);
-    if (entry.name.ends_with(".bias") && model[entry.node].op->type() == "batch_norm")
-      for (int64_t i = 0; i < plain.elements(); ++i) plain.data<float>()[i] += shift;
+      start_of(as, model)(plain, entry.name);
     drawn.add(to_named(entry.name, plain));
   }
   return drawn;
@@ -69,7 +63,7 @@ std::vector<double> train(const GoldenErrors& drawn, const Weights& weights, flo
   run_ranks(stages, [&](JobTransport& transport) {
     Context context(cpu);
     cpu.enter(context);
-    const Graph graph = lower(network(drawn.model), cpu);
+    const Graph graph = lower(network_of(drawn), cpu);
     const Profile profile = test::priced_by_flops(unpriced(graph, cpu.description()));
     const Plan plan = plan_antichain(profile, {.stages = stages, .cluster = one_link({.bytes_per_s = 1e9})});
     const Schedule schedule = make_schedule(profile, plan, Policy::one_f_one_b, 1);
@@ -91,7 +85,7 @@ class FiveStepsOfStages : public ::testing::TestWithParam<GoldenSteps> {};
 TEST_P(FiveStepsOfStages, StayBesideDoublePrecision) {
   const auto& [model, rate, right] = GetParam();
   const GoldenErrors drawn = drawn_as(model);
-  const Weights weights = drawn_weights(network(model), drawn.shift);
+  const Weights weights = drawn_weights(drawn, network_of(drawn));
   const std::vector<double> one = train(drawn, weights, rate, 1, right.size() - 1);
   for (size_t i = 0; i < right.size(); ++i)
     EXPECT_NEAR(one[i] / right[i], 1, 1e-3) << "loss before step " << i;

@@ -1,6 +1,6 @@
 // These steps on a GPU show what only a device can show of device_step.h and of the runner's device side.
 // Without a GPU every test is skipped, by name: "needs a CUDA device". On stand-ins device_step_test.cpp
-// tests the same everywhere.
+// tests the same everywhere, and tests/gpu/program.sh has whole trainings on a GPU.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -45,10 +45,7 @@ Plan some_plan(const Profile& profile, int stages) {
 
 class GpuStep : public OnGpu {
  protected:
-  void TearDown() override {
-    ::unsetenv("ANTICHAIN_FAULT");
-    ::unsetenv("ANTICHAIN_CUDA_GRAPHS");
-  }
+  void TearDown() override { ::unsetenv("ANTICHAIN_FAULT"); }
 };
 
 // 20 copies within the device read and write 10 GiB: at 10 TB/s, faster than any there is, a millisecond.
@@ -149,44 +146,6 @@ TEST_F(GpuStep, TrainsToTheSameBitsWithImagesOfTheHost) {
   EXPECT_EQ(there.losses, here.losses);
   EXPECT_EQ(there.state, here.state);
   EXPECT_EQ(there.test_accuracy, here.test_accuracy);
-}
-
-// Samples copied too late or too early would not always be the same ones.
-TEST_F(GpuStep, TrainsToTheSameBitsEveryTime) {
-  const TrainingCase c{
-      .model = "resnet20", .microbatch = 32, .microbatches = 6, .steps = 4, .epoch = true, .device = "cuda"};
-  const TrainingRun first = train_on_threads(c, 1, some_plan, by_policy(Policy::one_f_one_b));
-  for (int i = 0; i < 4; ++i) {
-    const TrainingRun again =
-        train_on_threads(c, 1, some_plan, by_policy(i % 2 ? Policy::gpipe : Policy::one_f_one_b));
-    EXPECT_EQ(again.losses, first.losses);
-    EXPECT_EQ(again.state, first.state);
-    EXPECT_EQ(again.test_accuracy, first.test_accuracy);
-  }
-}
-
-// Dropout and a rate that falls: what a recording must not repeat. All of it can be recorded.
-TEST_F(GpuStep, RecordedStepsHaveTheSameBits) {
-  for (const Precision precision : {Precision::float32, Precision::bf16})
-    for (const char* model : {"squeezenet", "resnet20", "vgg16"}) {
-      TrainingCase c{.model = model,
-                     .microbatch = 16,
-                     .microbatches = 3,
-                     .steps = 6,
-                     .precision = precision,
-                     .rate = 0.01f,
-                     .decay = 0.7f,
-                     .device = "cuda"};
-      ::testing::internal::CaptureStderr();
-      const TrainingRun recorded = train_on_threads(c, 1, some_plan, by_policy(Policy::one_f_one_b));
-      const std::string said = ::testing::internal::GetCapturedStderr();
-      EXPECT_EQ(said.find("can't be recorded"), std::string::npos) << model << ": " << said;
-      ::setenv("ANTICHAIN_CUDA_GRAPHS", "0", 1);
-      const TrainingRun launched = train_on_threads(c, 1, some_plan, by_policy(Policy::one_f_one_b));
-      ::unsetenv("ANTICHAIN_CUDA_GRAPHS");
-      EXPECT_EQ(recorded.losses, launched.losses) << model;
-      EXPECT_EQ(recorded.state, launched.state) << model;
-    }
 }
 
 TEST_F(GpuStep, NamesMicroBatchAndStepOfABadNumber) {

@@ -5,58 +5,33 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <random>
 #include <set>
 
 #include "framework/error.h"
-#include "pipeline/cuda/streams.h"
-#include "pipeline/schedule/policy.h"
-#include "pipeline/transport/staged_transport.h"
-#include "tests/pipeline/fakes/fake_cuda.h"
-#include "tests/pipeline/fakes/fake_gpu.h"
-#include "tests/pipeline/planning/networks.h"
+#include "tests/pipeline/fakes/on_fake_gpu.h"
 #include "tests/pipeline/run/expect_same.h"
-#include "tests/pipeline/run/training_run.h"
 #include "tests/variable.h"
 
 namespace antichain::test {
 namespace {
 
-TrainingRun train(TrainingCase c, int ranks, bool on_device, unsigned seed = 1) {
-  fake_cuda::reset(seed);
-  if (on_device) {
-    c.device = FakeGpu::the().name();
-    c.over = [](JobTransport& job, const Context& context) {
-      return make_staged_transport(job, cuda::make_copy_stream(context));
-    };
-  }
-  const auto plan = [](const Profile& profile, int stages) {
-    std::mt19937 random(3);
-    return test::random_plan(random, profile, stages);
-  };
-  return train_on_threads(c, ranks, plan, by_policy(Policy::one_f_one_b));
+TrainingRun train_recorded(const TrainingCase& c, int ranks, bool on_device) {
+  return train_on_threads(on_device ? on_fake_gpu(c) : c, ranks, at_random(3),
+                          by_policy(Policy::one_f_one_b));
 }
 
-class Recorded : public ::testing::Test {
- protected:
-  void TearDown() override { ::unsetenv("ANTICHAIN_CUDA_GRAPHS"); }
-};
-
 // Dropout, a rate that falls with every step, two epochs of both modes.
-const TrainingCase changing{
-    .model = "squeezenet", .microbatches = 3, .steps = 4, .rate = 0.01f, .decay = 0.7f, .epochs = 2};
-
-TEST_F(Recorded, StepsHaveTheBitsOfTheCpu) {
-  const TrainingRun cpu = train(changing, 1, false);
+TEST(Recorded, StepsHaveTheBitsOfTheCpu) {
+  const TrainingCase changing{.microbatches = 3, .steps = 4, .rate = 0.01f, .decay = 0.7f, .epochs = 2};
+  const TrainingRun cpu = train_recorded(changing, 1, false);
   for (const int ranks : {1, 2}) {
     ::testing::internal::CaptureStderr();
-    expect_same(train(changing, ranks, true), cpu, std::to_string(ranks) + " ranks");
+    expect_same(train_recorded(changing, ranks, true), cpu, std::to_string(ranks) + " ranks");
     EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
     EXPECT_GT(fake_cuda::graph_launches(), 0);
   }
-  ::setenv("ANTICHAIN_CUDA_GRAPHS", "0", 1);
-  expect_same(train(changing, 1, true), cpu, "not recorded");
+  const Variable unrecorded("ANTICHAIN_CUDA_GRAPHS", "0");
+  expect_same(train_recorded(changing, 1, true), cpu, "not recorded");
   EXPECT_EQ(fake_cuda::graph_launches(), 0);
 }
 
@@ -65,15 +40,15 @@ const char* const one_by_one = "s1,s3,s4,s5";
 
 // A forward and a backward per micro-batch and the update; besides them the images of each, the step's
 // numbers and the look at gradients.
-TEST_F(Recorded, StepsLaunchOneGraphPerAction) {
+TEST(Recorded, StepsLaunchOneGraphPerAction) {
   const Variable ways("ANTICHAIN_CUDA_FAST", one_by_one);
   std::vector<int> kernels, graphs;
-  TrainingCase c{.model = "resnet20", .microbatches = 4, .steps = 5};
+  TrainingCase c{.microbatches = 4, .steps = 5};
   c.on_step = [&](const StepReport&) {
     kernels.push_back(fake_cuda::launched());
     graphs.push_back(fake_cuda::graph_launches());
   };
-  train(c, 1, true);
+  train_recorded(c, 1, true);
   EXPECT_EQ(graphs, (std::vector<int>{0, 9, 18, 27, 36}));
   for (size_t step = 2; step < 5; ++step) EXPECT_EQ(kernels[step] - kernels[step - 1], 4 + 2);
 }
@@ -86,13 +61,13 @@ TrainingRun train_spoilt(const TrainingCase& c, const std::set<int>& spoilt) {
   spoiling.on_step = [&](const StepReport& report) {
     if (report.step == 0) fake_cuda::spoil_recordings(spoilt);
   };
-  return train(spoiling, 1, true);
+  return train_recorded(spoiling, 1, true);
 }
-const TrainingCase five_actions{.model = "resnet20", .microbatches = 2, .steps = 4, .decay = 0.7f};
+const TrainingCase five_actions{.microbatches = 2, .steps = 4, .decay = 0.7f};
 constexpr int of_evaluation = 2;  // which records its own
 
-TEST_F(Recorded, StepsAreRecordedTheNextTimeWhereARecordingFails) {
-  const TrainingRun cpu = train(five_actions, 1, false);
+TEST(Recorded, StepsAreRecordedTheNextTimeWhereARecordingFails) {
+  const TrainingRun cpu = train_recorded(five_actions, 1, false);
   for (const int spoilt : {1, 4, 5}) {
     ::testing::internal::CaptureStderr();
     expect_same(train_spoilt(five_actions, {spoilt}), cpu, std::to_string(spoilt));
@@ -102,8 +77,8 @@ TEST_F(Recorded, StepsAreRecordedTheNextTimeWhereARecordingFails) {
 }
 
 // Whichever it is: what can't be recorded the next time either is launched kernel by kernel, and said once.
-TEST_F(Recorded, StepsGoOnWhereARecordingFailsTwice) {
-  const TrainingRun cpu = train(five_actions, 1, false);
+TEST(Recorded, StepsGoOnWhereARecordingFailsTwice) {
+  const TrainingRun cpu = train_recorded(five_actions, 1, false);
   for (const int spoilt : {1, 4, 5}) {
     ::testing::internal::CaptureStderr();
     expect_same(train_spoilt(five_actions, {spoilt, 6}), cpu, std::to_string(spoilt));
@@ -117,46 +92,11 @@ TEST_F(Recorded, StepsGoOnWhereARecordingFailsTwice) {
 class Recording : public ::testing::Test {
  protected:
   Recording() : stream_(fake_cuda::make_stream()), recordings_(stream_) { fake_cuda::reset(1); }
-  void repeat(int key, int adds) {
-    recordings_.repeat(key, [this, adds] {
-      ++asked_;
-      fake_cuda::launch(stream_, [this, adds] { sum_ += adds; });
-      fake_cuda::launch(stream_, [this] { sum_ *= 2; });
-    });
-    fake_cuda::drain(stream_);
-  }
 
   CUstream_st* const stream_;
   cuda::Recordings recordings_;
   int asked_ = 0, sum_ = 0;
 };
-
-TEST_F(Recording, IsMadeTheSecondTimeAndDoneFromThenOn) {
-  for (const int sum : {2, 6, 14, 30}) {
-    repeat(7, 1);
-    EXPECT_EQ(sum_, sum);
-  }
-  EXPECT_EQ(asked_, 2);
-}
-
-TEST_F(Recording, IsOfItsKey) {
-  int sum = 0;
-  for (int i = 0; i < 3; ++i) {
-    repeat(1, 1), repeat(2, 100);
-    sum = 2 * (2 * (sum + 1) + 100);
-    EXPECT_EQ(sum_, sum);
-  }
-  EXPECT_EQ(asked_, 4);
-}
-
-TEST_F(Recording, IsForgotten) {
-  for (int i = 0; i < 3; ++i) repeat(1, 1);
-  recordings_.forget();
-  sum_ = 0;
-  for (int i = 0; i < 3; ++i) repeat(1, 10);
-  EXPECT_EQ(sum_, 2 * (2 * (2 * 10 + 10) + 10));
-  EXPECT_EQ(asked_, 4);
-}
 
 TEST_F(Recording, IsLeftOutWhereThereAreTooManyNodesWhichIsSaidOnce) {
   cuda::Recordings few(stream_, 3);

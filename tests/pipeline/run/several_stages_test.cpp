@@ -60,7 +60,7 @@ Schedule halves_apart(const Profile& profile, const Plan& plan, int microbatches
 TEST(SeveralStages, GiveTheBitsOfOneRankWithHalvesApart) {
   const TrainingCase c{.steps = 3, .epoch = true};
   const TrainingRun one = train_on_threads(c, 1, at_random(0), by_policy(Policy::one_f_one_b));
-  for (const Ranks& ranks : {Ranks{0, 1, 0, 1}, {0, 1, 1, 0}})
+  for (const Ranks& ranks : {Ranks{0}, {0, 1, 2}, {0, 1, 0, 1}, {0, 1, 1, 0}})
     expect_same(train(c, ranks, 3, halves_apart), one, fmt::format("{}", fmt::join(ranks, " ")));
 }
 

@@ -1,5 +1,5 @@
-// Nothing is lost. A run that was cut short and goes on from its checkpoint, on as many stages as before or
-// others, computes the same bits as one that was not: losses, epochs' means, weights, statistics, momentum.
+// What checkpoints hold, when they are written, and what comes back from them: after a NaN, a signal, or a
+// loss of patience. (run/same_bits_test.cpp has runs that were cut short and go on.)
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -26,15 +26,15 @@ namespace {
 using namespace test;
 
 // Returns two epochs of three steps.
-TrainingCase two_epochs(const std::string& model = "every_edge") {
-  return {.model = model, .microbatch = 2, .microbatches = 2, .steps = 3, .rate = 0.01f, .epochs = 2};
+TrainingCase two_epochs() {
+  return {.microbatch = 2, .microbatches = 2, .steps = 3, .rate = 0.01f, .epochs = 2};
 }
 
 TrainingRun train(const TrainingCase& c, int stages) {
   return train_on_threads(c, stages, by_antichains, by_policy(Policy::one_f_one_b));
 }
 
-class Checkpoints : public ::testing::TestWithParam<const char*> {
+class Checkpointing : public ::testing::Test {
  protected:
   std::string folder(const std::string& name) {
     const std::string path = temporary_.str() + "/" + name;
@@ -43,40 +43,6 @@ class Checkpoints : public ::testing::TestWithParam<const char*> {
   }
   TemporaryFolder temporary_;
 };
-
-TEST_P(Checkpoints, GoOnToTheLastBitOnAnyNumberOfStages) {
-  TrainingCase whole = two_epochs(GetParam());
-  whole.checkpoint = folder("whole");
-  const TrainingRun one = train(whole, 1);
-  ASSERT_EQ(one.losses.size(), 6u);
-  const auto state = checkpoint_contents(CheckpointFolder(whole.checkpoint).of_step(6));
-  // Cut after 2 steps (within an epoch), 3 (between epochs, before the evaluation), 4 and 6 (nothing is left
-  // but that).
-  int legs = 0;
-  for (const auto& [cut, before, after] : {std::tuple(2, 1, 1), {2, 1, 3}, {3, 2, 1}, {4, 3, 2}, {6, 2, 2}}) {
-    TrainingCase part = two_epochs(GetParam());
-    part.checkpoint = folder(std::to_string(++legs));
-    part.until = cut;
-    const TrainingRun first = train(part, before);
-    part.until = 0;
-    const TrainingRun rest = train(part, after);
-    const std::string what = fmt::format("{} steps on {} stages, then {}", cut, before, after);
-    EXPECT_EQ(rest.first_step, cut) << what;
-    std::vector<double> losses = first.losses;
-    losses.insert(losses.end(), rest.losses.begin(), rest.losses.end());
-    EXPECT_EQ(losses, one.losses) << what;
-    EXPECT_EQ(rest.state, one.state) << what;
-    EXPECT_EQ(rest.test_accuracy, one.test_accuracy) << what;
-    EXPECT_EQ(rest.epoch_losses.back(), one.epoch_losses.back()) << what;
-    EXPECT_TRUE(checkpoint_contents(CheckpointFolder(part.checkpoint).of_step(6)) == state)
-        << what;  // momentum, too
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(OfEveryEdge, Checkpoints, ::testing::Values("every_edge"));
-INSTANTIATE_TEST_SUITE_P(Large, Checkpoints, ::testing::Values("resnet20", "squeezenet1_0"));
-
-class Checkpointing : public Checkpoints {};
 
 TEST_F(Checkpointing, WritesEverySoManyStepsAndKeepsTheNewest) {
   TrainingCase c = two_epochs();

@@ -1,5 +1,5 @@
-// Tests whole runs with AdamW, clipped gradients and averaged weights: the bits are the same on any number of
-// stages, under any schedule and after a resume, and each of the three does what it says.
+// Tests whole runs with AdamW, clipped gradients and averaged weights: each of the three does what it says,
+// on replicas as well. (run/same_bits_test.cpp has their bits on any number of stages.)
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,6 @@
 #include "framework/files/checkpoint_folder.h"
 #include "framework/files/hdf5.h"
 #include "framework/sgd.h"
-#include "layers/cpu/dnnl.h"
 #include "pipeline/run/gradient_norm.h"
 #include "pipeline/schedule/policy.h"
 #include "tests/data/temporary_folder.h"
@@ -27,22 +26,11 @@ namespace {
 // The norms of these networks' first gradients are above 1, so this clips.
 constexpr double clipped_to = 0.5;
 
-TrainingCase adaptive_case(const std::string& model = "every_edge",
-                           Precision precision = Precision::float32) {
-  TrainingCase c{.model = model,
-                 .microbatch = 2,
-                 .microbatches = 4,
-                 .steps = 2,
-                 .precision = precision,
-                 .rate = 1e-3f,
-                 .epochs = 1};
+TrainingCase adaptive_case() {
+  TrainingCase c{.microbatch = 2, .microbatches = 4, .steps = 2, .rate = 1e-3f, .epochs = 1};
   c.clip_norm = clipped_to;
   c.optimiser = std::make_shared<Averaged>(std::make_shared<AdamW>(AdamWOptions{}), 0.9);
   return c;
-}
-
-std::map<std::string, NamedTensor> last_state(const std::string& folder) {
-  return checkpoint_contents(CheckpointFolder(folder).list().at(0));
 }
 
 struct SavedRun {
@@ -55,56 +43,8 @@ SavedRun run_and_save(TrainingCase c, int ranks, const MakePlan& plan, Policy po
   c.checkpoint = folder.str() + "/run";
   std::filesystem::create_directory(c.checkpoint);
   SavedRun saved{train_on_threads(c, ranks, plan, by_policy(policy)), {}};
-  saved.state = last_state(c.checkpoint);
+  saved.state = checkpoint_contents(CheckpointFolder(c.checkpoint).list().at(0));
   return saved;
-}
-
-struct AdaptiveCase {
-  const char *name, *model;
-  Precision precision = Precision::float32;
-};
-
-class AdaptiveRuns : public ::testing::TestWithParam<AdaptiveCase> {};
-
-TEST_P(AdaptiveRuns, HaveTheSameBitsOnAnyNumberOfStages) {
-  if (GetParam().precision == Precision::bf16 && !cpu::has_bf16()) GTEST_SKIP() << "needs AVX512_BF16";
-  const TrainingCase c = adaptive_case(GetParam().model, GetParam().precision);
-  const SavedRun one = run_and_save(c, 1, by_antichains, Policy::one_f_one_b);
-  for (const char* slot : {"ema/", "exp_avg/", "exp_avg_sq/"})
-    EXPECT_TRUE(one.state.lower_bound(slot)->first.starts_with(slot)) << slot;
-  for (const auto& [stages, policy] :
-       std::map<int, Policy>{{2, Policy::gpipe}, {3, policy("zb-h1")}, {4, Policy::one_f_one_b}}) {
-    SCOPED_TRACE(std::to_string(stages) + " stages");
-    const SavedRun cut = run_and_save(c, stages, at_random(unsigned(stages)), policy);
-    EXPECT_EQ(cut.run.losses, one.run.losses);
-    EXPECT_EQ(cut.run.test_losses, one.run.test_losses);
-    EXPECT_EQ(cut.run.state, one.run.state);
-    EXPECT_TRUE(cut.state == one.state);
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(OfEveryEdge, AdaptiveRuns,
-                         ::testing::Values(AdaptiveCase{"float32", "every_edge"},
-                                           AdaptiveCase{"bf16", "every_edge", Precision::bf16}),
-                         [](const auto& info) { return info.param.name; });
-INSTANTIATE_TEST_SUITE_P(Large, AdaptiveRuns, ::testing::Values(AdaptiveCase{"resnet20", "resnet20"}),
-                         [](const auto& info) { return info.param.name; });
-
-TEST(AdaptiveRunsResumed, GoOnToTheSameBitsOnOtherRanks) {
-  const TemporaryFolder folder;
-  TrainingCase c = adaptive_case();
-  c.steps = 4;
-  const SavedRun whole = run_and_save(c, 1, by_antichains, Policy::one_f_one_b);
-  c.checkpoint = folder.str() + "/part";
-  std::filesystem::create_directory(c.checkpoint);
-  c.until = 2;
-  train_on_threads(c, 2, by_antichains, by_policy(Policy::one_f_one_b));
-  c.until = 0;
-  const TrainingRun rest = train_on_threads(c, 3, by_antichains, by_policy(Policy::gpipe));
-  EXPECT_EQ(rest.first_step, 2);
-  EXPECT_EQ(rest.state, whole.run.state);
-  EXPECT_EQ(rest.test_losses, whole.run.test_losses);
-  EXPECT_TRUE(last_state(c.checkpoint) == whole.state);
 }
 
 // Two replicas of a stage hold the same gradients, which count once.

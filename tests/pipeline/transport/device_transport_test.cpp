@@ -3,15 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "pipeline/schedule/policy.h"
-#include "pipeline/simulate/message_order.h"
 #include "pipeline/transport/ordered_transport.h"
 #include "pipeline/transport/staged_transport.h"
 #include "pipeline/transport/thread_transport.h"
 #include "tests/expect_error.h"
 #include "tests/pipeline/fakes/fake_device.h"
 #include "tests/pipeline/planning/networks.h"
+#include "tests/pipeline/run/expect_same.h"
 #include "tests/pipeline/run/training_run.h"
 #include "tests/pipeline/transport/filled_tensor.h"
 #include "tests/pipeline/transport/transport_checks.h"
@@ -111,47 +112,23 @@ TEST(StagedTransport, TrainsToTheBitsOfOneRank) {
   c.over = [](JobTransport& job, const Context&) {
     return make_staged_transport(job, std::make_unique<FakeCopies>());
   };
-  for (const int ranks : {2, 4}) {
-    const TrainingRun many = train_on_threads(c, ranks, at_random(2), by_policy(Policy::one_f_one_b));
-    EXPECT_EQ(one.losses, many.losses) << ranks;
-    EXPECT_EQ(one.state, many.state) << ranks;
-    EXPECT_EQ(one.test_accuracy, many.test_accuracy) << ranks;
-  }
+  for (const int ranks : {2, 4})
+    expect_same(train_on_threads(c, ranks, at_random(2), by_policy(Policy::one_f_one_b)), one,
+                std::to_string(ranks) + " ranks");
 }
 
-// Random cuts of a network with skips; training and evaluation take turns, so both orders are followed.
-TEST(OrderedTransport, TrainsToTheBitsOfOneRank) {
-  TrainingCase c{.steps = 3, .epoch = true};
-  const TrainingRun one = train_on_threads(c, 1, at_random(1), by_policy(Policy::one_f_one_b));
-  for (const bool host_blocks : {true, false})
-    for (const int ranks : {2, 3, 4})
-      for (const Policy policy : {Policy::one_f_one_b, Policy::gpipe}) {
-        Rendezvous rendezvous(ranks);
-        c.over = [&](JobTransport& job, const Context&) {
-          return make_ordered_transport(job,
-                                        std::make_unique<FakeMessages>(rendezvous, job.rank(), host_blocks));
-        };
-        const TrainingRun many = train_on_threads(c, ranks, at_random(unsigned(ranks)), by_policy(policy));
-        EXPECT_EQ(one.losses, many.losses) << ranks;
-        EXPECT_EQ(one.state, many.state) << ranks;
-        EXPECT_EQ(one.test_accuracy, many.test_accuracy) << ranks;
-        EXPECT_GT(rendezvous.calls[0].size(), 8u);
-      }
-}
-
-// The replicas of a stage tell each other what they learned in groups of messages.
-TEST(OrderedTransport, TrainsReplicasToTheBitsOfThreads) {
-  const auto replicated_at_random = [](const std::vector<int>& replicas) -> MakePlan {
-    return [replicas](const Profile& profile, int) {
-      std::mt19937 random(5);
-      return test::replicated(test::random_plan(random, profile, int(replicas.size())), replicas);
-    };
-  };
-  for (const auto& [replicas, ranks] :
-       {std::pair(std::vector<int>{3}, 3), {{2, 1}, 3}, {{2, 2}, 4}, {{1, 3, 2}, 6}})
+// Random cuts of a network with skips; training and evaluation take turns, so both orders are followed. The
+// replicas of a stage tell each other what they learned in groups of messages.
+TEST(OrderedTransport, TrainsToTheBitsOfThreads) {
+  for (const std::vector<int>& replicas :
+       {std::vector<int>{1, 1}, {1, 1, 1, 1}, {3}, {2, 1}, {2, 2}, {1, 3, 2}})
     for (const Policy policy : {Policy::one_f_one_b, Policy::gpipe}) {
-      TrainingCase c{.microbatches = 5, .steps = 2, .epoch = ranks == 4};
-      const MakePlan plan = replicated_at_random(replicas);
+      const int ranks = std::accumulate(replicas.begin(), replicas.end(), 0);
+      const bool sums = ranks > int(replicas.size());
+      TrainingCase c{.microbatches = 5, .steps = 2, .epoch = ranks < 5};
+      const MakePlan plan = [&](const Profile& profile, int) {
+        return replicated(at_random(5)(profile, int(replicas.size())), replicas);
+      };
       const TrainingRun threads = train_on_threads(c, ranks, plan, by_policy(policy));
       for (const bool host_blocks : {true, false}) {
         Rendezvous rendezvous(ranks);
@@ -159,15 +136,13 @@ TEST(OrderedTransport, TrainsReplicasToTheBitsOfThreads) {
           return make_ordered_transport(job,
                                         std::make_unique<FakeMessages>(rendezvous, job.rank(), host_blocks));
         };
-        const TrainingRun messages = train_on_threads(c, ranks, plan, by_policy(policy));
-        EXPECT_EQ(threads.losses, messages.losses) << ranks;
-        EXPECT_EQ(threads.state, messages.state) << ranks;
-        EXPECT_EQ(threads.test_accuracy, messages.test_accuracy) << ranks;
-        EXPECT_GE(std::ranges::count_if(
-                      rendezvous.calls[1],
-                      [](const std::string& call) { return call.find(", ") != std::string::npos; }),
-                  ranks == 6 ? 4 : 2)
-            << "groups";
+        expect_same(train_on_threads(c, ranks, plan, by_policy(policy)), threads,
+                    std::to_string(ranks) + " ranks");
+        const auto groups = std::ranges::count_if(rendezvous.calls[1], [](const std::string& call) {
+          return call.find(", ") != std::string::npos;
+        });
+        EXPECT_GE(groups, !sums ? 0 : ranks == 6 ? 4 : 2);
+        EXPECT_GE(rendezvous.calls[0].size(), 4u);
       }
     }
 }
@@ -212,23 +187,6 @@ TEST(OrderedTransport, IssuesInTheOrderHoweverItIsCalled) {
             {.watchdog_s = 30});
   EXPECT_EQ((std::vector<std::string>(rendezvous.calls[0].begin(), rendezvous.calls[0].begin() + 3)),
             (std::vector<std::string>{"send 10 to 1", "recv 30 from 1", "send 20 to 1"}));
-}
-
-TEST(OrderedTransport, PassesMessagesToItself) {
-  Rendezvous rendezvous(1);
-  run_ranks(1, [&](JobTransport& job) {
-    const auto ordered = make_ordered_transport(job, std::make_unique<FakeMessages>(rendezvous, 0, false));
-    const std::vector<Turn> turns = {{.sends = true, .key = {0, 0}, .peer = 0, .group = 1},
-                                     {.sends = false, .key = {0, 0}, .peer = 0, .group = 1}};
-    ordered->begin_step(turns);
-    const Tensor in = filled_tensor(100, 0);
-    ordered->send({0, 0}, 0, filled_tensor(100, 7));
-    EXPECT_TRUE(rendezvous.calls[0].empty());  // alone, a send to oneself is an error
-    ordered->wait(ordered->recv({0, 0}, 0, in));
-    ordered->flush();
-    EXPECT_EQ(in.raw()[99], std::byte(7));
-  });
-  EXPECT_EQ(rendezvous.calls[0], std::vector<std::string>{"send 100 to 0, recv 100 from 0"});
 }
 
 TEST(OrderedTransport, RefusesWhatIsNotInTheOrder) {

@@ -1,5 +1,5 @@
 // On a machine with one GPU these tests use NCCL with the rank itself as its peer, and ranks (threads) that
-// share the GPU, through host memory. tests/gpu/program.sh and same_numbers_on_gpu.sh use processes.
+// share the GPU, through host memory. tests/gpu/program.sh uses processes.
 // Elsewhere every test is skipped, by name: "needs a CUDA device". The CUDA module is loaded as the program
 // loads it.
 #include <gtest/gtest.h>
@@ -7,23 +7,18 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <numeric>
 #include <random>
 #include <utility>
 
 #include "framework/backend.h"
 #include "pipeline/device/device_streams.h"
 #include "pipeline/host/seconds.h"
-#include "pipeline/schedule/policy.h"
 #include "pipeline/transport/choose_transport.h"
 #include "pipeline/transport/ordered_transport.h"
 #include "pipeline/transport/staged_transport.h"
 #include "pipeline/transport/thread_transport.h"
 #include "tests/expect_error.h"
-#include "tests/pipeline/planning/networks.h"
-#include "tests/pipeline/run/expect_same.h"
 #include "tests/pipeline/run/on_gpu.h"
-#include "tests/pipeline/run/training_run.h"
 
 namespace antichain::test {
 namespace {
@@ -162,45 +157,6 @@ TEST_F(GpuTransport, TensorsArriveWhole) {
       transport->flush();
     }
   });
-}
-
-TEST_F(GpuTransport, RanksThatShareTheGpuTrainToTheBitsOfOne) {
-  TrainingCase c{.model = "resnet20", .steps = 3, .epoch = true, .device = "cuda"};
-  const auto at_random = [](const Profile& profile, int stages) {
-    std::mt19937 random(7);
-    return test::random_plan(random, profile, stages);
-  };
-  const TrainingRun one = train_on_threads(c, 1, at_random, by_policy(Policy::one_f_one_b));
-  ASSERT_NE(one.losses[0], one.losses[1]);
-  c.over = [&](JobTransport& job, const Context& context) { return staged(job, context); };
-  for (const int ranks : {2, 4})
-    for (const Policy policy : {Policy::one_f_one_b, Policy::gpipe}) {
-      const TrainingRun many = train_on_threads(c, ranks, at_random, by_policy(policy));
-      EXPECT_EQ(one.losses, many.losses) << ranks;
-      EXPECT_EQ(one.state, many.state) << ranks;
-      EXPECT_EQ(one.test_accuracy, many.test_accuracy) << ranks;
-    }
-}
-
-// Sums over replicas have bits of their own, but the same in every run, and whatever the cut.
-TEST_F(GpuTransport, ReplicasThatShareTheGpuTrainToTheSameBits) {
-  TrainingCase c{
-      .model = "resnet20", .microbatch = 16, .microbatches = 5, .steps = 4, .epoch = true, .device = "cuda"};
-  const auto run = [&](const std::vector<int>& replicas) {
-    c.over = [&](JobTransport& job, const Context& context) { return staged(job, context); };
-    const auto replicated = [&](const Profile& profile, int) {
-      std::mt19937 random(7);
-      return test::replicated(test::random_plan(random, profile, int(replicas.size())), replicas);
-    };
-    const int ranks = std::accumulate(replicas.begin(), replicas.end(), 0);
-    return train_on_threads(c, ranks, replicated, by_policy(Policy::one_f_one_b));
-  };
-  const TrainingRun whole = run({2});
-  ASSERT_NE(whole.losses[0], whole.losses[1]);
-  expect_same(run({2}), whole, "again");
-  expect_same(run({2, 2}), whole, "two stages");
-  const TrainingRun uneven = run({3, 1});
-  for (int i = 0; i < 3; ++i) expect_same(run({3, 1}), uneven, "three replicas");
 }
 
 }  // namespace

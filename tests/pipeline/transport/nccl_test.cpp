@@ -1,12 +1,13 @@
-// NCCL asks little of the host, on stand-ins (fake_cuda.h): the host waits neither for launches nor for
-// aborts, a rank that waits says so, and what was aborted never counts as delivered. Nothing here runs on a
-// device.
+// The code that calls NCCL, on stand-ins of CUDA and NCCL (fake_cuda.h): the host waits neither for launches
+// nor for aborts, a rank that waits says so, messages wait for what they send and computing for messages, and
+// what goes wrong is an error, never a delivery. Nothing here runs on a device.
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <chrono>
 #include <thread>
 
+#include "framework/cuda/resources.h"
 #include "pipeline/cuda/streams.h"
 #include "pipeline/transport/ordered_transport.h"
 #include "pipeline/transport/solo_transport.h"
@@ -14,6 +15,7 @@
 #include "tests/expect_error.h"
 #include "tests/pipeline/fakes/forgetful_streams.h"
 #include "tests/pipeline/fakes/idle_gpu.h"
+#include "tests/pipeline/transport/filled_tensor.h"
 #include "tests/pipeline/transport/nccl_among.h"
 
 namespace antichain::test {
@@ -28,7 +30,7 @@ bool comes(const Done& done) {
   return done();
 }
 
-class NcclHost : public ::testing::Test {
+class Nccl : public ::testing::Test {
  protected:
   void SetUp() override { fake::reset(1); }
   void TearDown() override {
@@ -39,13 +41,14 @@ class NcclHost : public ::testing::Test {
   const IdleGpu gpu;
 };
 
-Tensor words(int64_t bytes, int value) {
-  const Tensor tensor = Tensor::host({{bytes}, DType::u8});
-  std::fill_n(tensor.raw(), bytes, std::byte(value));
-  return tensor;
-}
 std::vector<MessageHalf> to_itself(MessageStream& nccl, const Tensor& from, const Tensor& to, int lane = 0) {
   return {{true, from, 0, nccl.computed(), lane}, {false, to, 0, nccl.computed(), lane}};
+}
+
+std::unique_ptr<Transport> over_connected_nccl(JobTransport& job, const Context& context) {
+  auto messages = nccl_among(context, job);
+  fake::forget_nccl_calls(job.rank());  // that connected them
+  return make_ordered_transport(job, std::move(messages));
 }
 
 // One of two: the other one never comes.
@@ -54,7 +57,7 @@ class Deserted : public SoloTransport {
   int size() const override { return 2; }
 };
 
-TEST_F(NcclHost, ConnectingHasADeadline) {
+TEST_F(Nccl, ConnectingHasADeadline) {
   const Context context(gpu);
   Deserted job;
   job.activity().limit(0.2);
@@ -62,7 +65,7 @@ TEST_F(NcclHost, ConnectingHasADeadline) {
   EXPECT_TRUE(comes([] { return fake::aborted(0); }));
 }
 
-TEST_F(NcclHost, AnAsynchronousErrorAbortsTheCommunicators) {
+TEST_F(Nccl, AnAsynchronousErrorAbortsTheCommunicators) {
   const Context context(gpu);
   SoloTransport job;
   const auto nccl = nccl_among(context, job);
@@ -71,12 +74,12 @@ TEST_F(NcclHost, AnAsynchronousErrorAbortsTheCommunicators) {
   EXPECT_EQ(nccl->failure(), "NCCL: remote process exited");
   EXPECT_TRUE(comes([] { return fake::aborted(0); }));
   EXPECT_EQ(nccl->failure(), "NCCL: remote process exited");
-  const MessageHalf send[] = {{true, words(8, 0), 0, nccl->computed()}};
+  const MessageHalf send[] = {{true, filled_tensor(8, 0), 0, nccl->computed()}};
   expect_error([&] { nccl->exchange(send); }, {"rank 0 can't go on", "remote process exited"});
 }
 
 // Pairs are connected when the stream is made: amid a step the host would stand still for it.
-TEST_F(NcclHost, AllPairsAreConnectedInBothLanesBeforeTheFirstStep) {
+TEST_F(Nccl, AllPairsAreConnectedInBothLanesBeforeTheFirstStep) {
   run_ranks(3, [&](JobTransport& job) {
     const Context context(gpu, 1, job.rank());
     const auto nccl = nccl_among(context, job);
@@ -90,7 +93,7 @@ TEST_F(NcclHost, AllPairsAreConnectedInBothLanesBeforeTheFirstStep) {
 }
 
 // A rank that waits until NCCL has come to its peers is not to blame for what they do.
-TEST_F(NcclHost, WhoConnectsIsAWaitingRank) {
+TEST_F(Nccl, WhoConnectsIsAWaitingRank) {
   std::atomic<const Progress*> first{nullptr};
   const auto body = [&](JobTransport& job) {
     const Context context(gpu, 1, job.rank());
@@ -105,13 +108,13 @@ TEST_F(NcclHost, WhoConnectsIsAWaitingRank) {
 }
 
 // The launch is NCCL's own thread's. The host goes on meanwhile, and so does computing.
-TEST_F(NcclHost, TheHostDoesNotWaitForALaunch) {
+TEST_F(Nccl, TheHostDoesNotWaitForALaunch) {
   const Context context(gpu);
   SoloTransport job;
   const auto nccl = nccl_among(context, job);
   fake::nccl({.launches_held = true});
-  const Tensor in = words(100, 0);
-  const Moment end = nccl->exchange(to_itself(*nccl, words(100, 7), in))[0];
+  const Tensor in = filled_tensor(100, 0);
+  const Moment end = nccl->exchange(to_itself(*nccl, filled_tensor(100, 7), in))[0];
   std::atomic<bool> computed{false};
   fake::launch(cuda::stream_of(context), [&] { computed = true; });
   EXPECT_TRUE(comes([&] { return computed.load(); }));
@@ -123,13 +126,14 @@ TEST_F(NcclHost, TheHostDoesNotWaitForALaunch) {
 }
 
 // Computing after a message waits for what is launched later.
-TEST_F(NcclHost, ComputingWaitsForAMessageThatIsStillLaunched) {
+TEST_F(Nccl, ComputingWaitsForAMessageThatIsStillLaunched) {
   const Context context(gpu);
   SoloTransport job;
   const auto nccl = nccl_among(context, job);
-  const Tensor in = words(100, 0);
+  const Tensor in = filled_tensor(100, 0);
   for (int round = 1; round < 50; ++round) {
-    const Moment end = nccl->exchange(to_itself(*nccl, words(100, round), in, round % 2))[size_t(round % 2)];
+    const Moment end =
+        nccl->exchange(to_itself(*nccl, filled_tensor(100, round), in, round % 2))[size_t(round % 2)];
     nccl->compute_after(end);
     std::atomic<int> seen{-1};
     fake::launch(cuda::stream_of(context), [&] { seen = int(in.raw()[99]); });
@@ -140,7 +144,7 @@ TEST_F(NcclHost, ComputingWaitsForAMessageThatIsStillLaunched) {
 
 // After a flush what was sent is the sender's again. A step's own dependencies hide this wait. The receiver's
 // device is held before it can take the message.
-TEST_F(NcclHost, WhatWasSentIsTheSendersAgainAfterAFlush) {
+TEST_F(Nccl, WhatWasSentIsTheSendersAgainAfterAFlush) {
   const auto arrived = [&](Forgets forgets) {
     std::atomic<bool> overwritten{false};
     std::byte seen{};
@@ -151,7 +155,7 @@ TEST_F(NcclHost, WhatWasSentIsTheSendersAgainAfterAFlush) {
           make_ordered_transport(job, std::make_unique<ForgetfulMessages>(nccl_among(context, job), forgets));
       const std::vector<Turn> turns = {{.sends = job.rank() == 0, .key = {0, 0}, .peer = 1 - job.rank()}};
       nccl->begin_step(turns);
-      const Tensor tensor = words(100, job.rank() == 0 ? 2 : 1);
+      const Tensor tensor = filled_tensor(100, job.rank() == 0 ? 2 : 1);
       if (job.rank() == 0) {
         job.barrier();
         nccl->send({0, 0}, 1, tensor);
@@ -180,7 +184,7 @@ TEST_F(NcclHost, WhatWasSentIsTheSendersAgainAfterAFlush) {
 }
 
 // An aborted kernel returns, and the event behind it comes.
-TEST_F(NcclHost, NothingCountsAsDeliveredAfterAnAbort) {
+TEST_F(Nccl, NothingCountsAsDeliveredAfterAnAbort) {
   const Context context(gpu);
   SoloTransport job;
   const auto nccl = make_ordered_transport(job, nccl_among(context, job));
@@ -188,8 +192,8 @@ TEST_F(NcclHost, NothingCountsAsDeliveredAfterAnAbort) {
                                    {.sends = false, .key = {0, 0}, .peer = 0, .group = 1}};
   nccl->begin_step(turns);
   fake::hold(cuda::stream_of(context));
-  nccl->send({0, 0}, 0, words(100, 7));
-  const Tensor in = words(100, 0);
+  nccl->send({0, 0}, 0, filled_tensor(100, 7));
+  const Tensor in = filled_tensor(100, 0);
   const auto ticket = nccl->recv({0, 0}, 0, in);
   fake::fail(0);
   job.activity().examine();  // as the watchdog does
@@ -200,14 +204,14 @@ TEST_F(NcclHost, NothingCountsAsDeliveredAfterAnAbort) {
 }
 
 // An abort that waits for all ranks' holds up neither the watchdog, nor the rank, nor its sentence.
-TEST_F(NcclHost, NobodyWaitsForAnAbort) {
+TEST_F(Nccl, NobodyWaitsForAnAbort) {
   const auto body = [&](JobTransport& job) {
     const Context context(gpu, 1, job.rank());
     auto messages = nccl_among(context, job);
     const auto nccl = make_ordered_transport(job, std::move(messages));
     const std::vector<Turn> turns = {{.sends = false, .key = {0, 0}, .peer = 1 - job.rank()}};
     nccl->begin_step(turns);
-    nccl->recv({0, 0}, 1 - job.rank(), words(100, 0));
+    nccl->recv({0, 0}, 1 - job.rank(), filled_tensor(100, 0));
     fake::nccl({.aborts_wait_for_all = true});
     job.barrier();
     if (job.rank() == 1) {
@@ -220,7 +224,7 @@ TEST_F(NcclHost, NobodyWaitsForAnAbort) {
   expect_error([&] { run_ranks(2, body); }, {"rank 1 has had enough"});
 }
 
-TEST_F(NcclHost, TheWatchdogIsNotHeldUpByAnAbort) {
+TEST_F(Nccl, TheWatchdogIsNotHeldUpByAnAbort) {
   run_ranks(2, [&](JobTransport& job) {
     const Context context(gpu, 1, job.rank());
     const auto nccl = nccl_among(context, job);
@@ -236,7 +240,7 @@ TEST_F(NcclHost, TheWatchdogIsNotHeldUpByAnAbort) {
 }
 
 // A message in one direction that has to wait does not hold up those of the other one.
-TEST_F(NcclHost, GradientsPassActivationsThatWait) {
+TEST_F(Nccl, GradientsPassActivationsThatWait) {
   run_ranks(2,
             [&](JobTransport& job) {
               const Context context(gpu, 1, job.rank());
@@ -246,7 +250,8 @@ TEST_F(NcclHost, GradientsPassActivationsThatWait) {
               const std::vector<Turn> turns = {{first, {0, 0}, 1 - job.rank()},
                                                {!first, {1, 0}, 1 - job.rank(), 0, 1}};
               nccl->begin_step(turns);
-              const Tensor activation = words(100, first ? 7 : 0), gradient = words(50, first ? 0 : 9);
+              const Tensor activation = filled_tensor(100, first ? 7 : 0),
+                           gradient = filled_tensor(50, first ? 0 : 9);
               if (first) {
                 // Ready out of turn, so that both go at once; what the activation is made of is still
                 // computed.
@@ -273,6 +278,96 @@ TEST_F(NcclHost, GradientsPassActivationsThatWait) {
               EXPECT_EQ(activation.raw()[99], std::byte(7));
             },
             {.watchdog_s = 30});
+}
+
+// The device stands still where it is held, so whatever did not wait would be early every time.
+TEST_F(Nccl, AGroupWaitsForComputingAndComputingForIt) {
+  run_ranks(2,
+            [&](JobTransport& job) {
+              const Context context(gpu, 1, job.rank());
+              const auto compute = cuda::stream_of(context);
+              const auto nccl = over_connected_nccl(job, context);
+              const int me = job.rank(), peer = 1 - me;
+              // The receive is ready before what is sent is computed: the group waits for the later one.
+              const std::vector<Turn> turns = {{.sends = false, .key = {peer, 0}, .peer = peer, .group = 1},
+                                               {.sends = true, .key = {me, 0}, .peer = peer, .group = 1}};
+              const Tensor in = gpu.tensor({{50}, DType::i32}), out = gpu.tensor({{50}, DType::i32});
+              std::atomic<int> seen{-1};
+              const auto step = [&](int value, auto&& meanwhile) {
+                nccl->begin_step(turns);
+                const auto ticket = nccl->recv({peer, 0}, peer, in);
+                fake::launch(compute, [&, value] { std::fill_n(out.data<int>(), 50, value + me); });
+                meanwhile();
+                nccl->send({me, 0}, peer, out);
+                nccl->wait(ticket);
+                fake::launch(compute, [&] { seen = in.data<int>()[49]; });
+              };
+              const auto end = [&](int value) {
+                nccl->flush();
+                fake::drain(compute);
+                EXPECT_EQ(seen, value + peer);
+              };
+              step(10, [] {});  // connects them
+              end(10);
+
+              job.barrier();
+              fake::hold(compute);
+              step(20, [] {});
+              std::this_thread::sleep_for(std::chrono::milliseconds(30));
+              EXPECT_EQ(in.data<int>()[49], 10 + peer) << "sent before it was computed";
+              job.barrier();
+              fake::let_go(compute);
+              end(20);
+
+              job.barrier();
+              step(30, [&] {
+                if (me == 1) job.barrier();
+              });
+              if (me == 0) {
+                std::this_thread::sleep_for(std::chrono::milliseconds(30));
+                EXPECT_EQ(seen, 20 + peer) << "looked at before it came";
+                job.barrier();
+              }
+              end(30);
+            },
+            {.watchdog_s = 30});
+}
+
+TEST_F(Nccl, ToItselfAreOneGroup) {
+  const Tensor in = filled_tensor(100, 0), out = filled_tensor(100, 9);
+  run_ranks(1, [&](JobTransport& job) {
+    const Context context(gpu);
+    const auto nccl = over_connected_nccl(job, context);
+    const std::vector<Turn> turns = {{.sends = true, .key = {0, 0}, .peer = 0, .group = 1},
+                                     {.sends = false, .key = {0, 0}, .peer = 0, .group = 1}};
+    nccl->begin_step(turns);
+    nccl->send({0, 0}, 0, out);
+    nccl->wait(nccl->recv({0, 0}, 0, in));
+    nccl->flush();
+  });
+  EXPECT_EQ(in.raw()[99], std::byte(9));
+  EXPECT_EQ(fake::nccl_calls(0), std::vector<std::string>{"send 100 to 0, recv 100 from 0"});
+}
+
+// Else the next ones would wait for its end.
+TEST_F(Nccl, AnErrorEndsItsGroup) {
+  const Context context(gpu);
+  SoloTransport job;
+  const auto nccl = nccl_among(context, job);
+  const Tensor tensor = Tensor::host({{8}, DType::u8});
+  const MessageHalf nobody[] = {{false, tensor, 0, nccl->computed()}, {true, tensor, 1, nccl->computed()}};
+  expect_error([&] { nccl->exchange(nobody); }, {"ncclSend", "invalid"});
+  EXPECT_EQ(fake::nccl_calls(0), std::vector<std::string>());
+  const MessageHalf itself[] = {{true, tensor, 0, nccl->computed()}, {false, tensor, 0, nccl->computed()}};
+  const Moment done = nccl->exchange(itself)[0];
+  EXPECT_EQ(fake::nccl_calls(0), std::vector<std::string>{"send 8 to 0, recv 8 from 0"});
+  while (!nccl->reached(done)) std::this_thread::yield();
+}
+
+TEST_F(Nccl, TheVersionIsRead) { EXPECT_EQ(cuda::nccl_version(), "NCCL 2.28.9"); }
+
+TEST_F(Nccl, NamesADeviceByItsPlaceOnTheBus) {
+  EXPECT_EQ(cuda::device_name(Context(gpu, 1, 3)), "0000:03:00.0");
 }
 
 }  // namespace
