@@ -17,7 +17,6 @@
 #include "app/job/job.h"
 #include "app/job/job_log.h"
 #include "app/job/preflight.h"
-#include "app/job/starvation.h"
 #include "app/obtain/data_options.h"
 #include "app/obtain/given_files.h"
 #include "app/obtain/lowered_network.h"
@@ -43,7 +42,6 @@
 #include "framework/printed.h"
 #include "framework/say.h"
 #include "models/model.h"
-#include "pipeline/host/computing_beats.h"
 #include "pipeline/host/launch.h"
 #include "pipeline/host/stop_signals.h"
 #include "pipeline/schedule/lane.h"
@@ -70,7 +68,7 @@ Plan broadcast_plan(const GivenFiles& given, const PlanningOptions& planning, co
                     const PlanTask& task, Rank& rank) {
   const std::string text = on_rank_zero(rank.job, [&] {
     rank.job.activity().doing("planning");
-    const ComputingBeats beats(rank.job.activity());
+    const Progress::Computing computing(rank.job.activity());
     const Plan plan = obtain_plan(planning, given, profile, task);
     return to_json(plan, profile);
   });

@@ -17,7 +17,6 @@
 
 #include "framework/say.h"
 #include "pipeline/host/launch.h"
-#include "pipeline/host/time_limit.h"
 #include "pipeline/transport/mpi_check.h"
 #include "pipeline/transport/mpi_heartbeat.h"
 
@@ -305,7 +304,10 @@ void stand_by(int rank) {
 MpiSession::MpiSession(double watchdog_s) {
   int level = MPI_THREAD_SINGLE;
   {
-    const TimeLimit limit(watchdog_s, [watchdog_s] { end_beginning(watchdog_s); });
+    Progress beginning;
+    beginning.limit(watchdog_s);
+    const Watchdog watchdog(states_of_threads({&beginning}),
+                            [watchdog_s](const Verdict&) { end_beginning(watchdog_s); });
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level);
   }
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
