@@ -39,7 +39,6 @@
 #include "framework/error.h"
 #include "framework/json.h"
 #include "framework/paths.h"
-#include "framework/printed.h"
 #include "framework/say.h"
 #include "models/model.h"
 #include "pipeline/host/launch.h"

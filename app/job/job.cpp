@@ -14,7 +14,6 @@
 #include "framework/backend.h"
 #include "framework/error.h"
 #include "framework/say.h"
-#include "framework/stream_write.h"
 #include "framework/version.h"
 #include "pipeline/host/host_memory.h"
 #include "pipeline/host/launch.h"
