@@ -50,7 +50,7 @@
 #include "pipeline/train/state_hash.h"
 #include "pipeline/transport/agree.h"
 #include "pipeline/transport/choose_transport.h"
-#include "pipeline/transport/mpi_library.h"
+#include "pipeline/transport/mpi_transport.h"
 
 namespace antichain {
 namespace {

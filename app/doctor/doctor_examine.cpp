@@ -24,7 +24,7 @@
 #include "pipeline/measure/link_probe.h"
 #include "pipeline/transport/choose_transport.h"
 #include "pipeline/transport/clock_offset.h"
-#include "pipeline/transport/mpi_library.h"
+#include "pipeline/transport/mpi_transport.h"
 
 namespace antichain {
 namespace {

@@ -18,7 +18,6 @@
 #include "pipeline/host/host_memory.h"
 #include "pipeline/host/launch.h"
 #include "pipeline/transport/agree.h"
-#include "pipeline/transport/mpi_library.h"
 #include "pipeline/transport/mpi_transport.h"
 #include "pipeline/transport/thread_transport.h"
 

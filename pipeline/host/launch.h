@@ -24,7 +24,7 @@ std::string host_name();
 int available_cores();          // on which this process may run
 int available_cores_on_host();  // online on this host
 
-// The functions below take the MPI library of this program as pipeline/transport/mpi_library.h names it.
+// The functions below take the MPI library of this program as pipeline/transport/mpi_transport.h names it.
 inline constexpr const char* no_mpi_library = "no MPI";
 // Throws an Error that explains processes which were started together but did not find each other: by the
 // launcher of another MPI, by Slurm without PMIx, or by a launcher that knows nothing of MPI.
