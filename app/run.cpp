@@ -16,8 +16,8 @@
 
 #include "app/cli/commands.h"
 #include "app/cli/help.h"
-#include "app/cli/sentences.h"
-#include "app/cli/standard_streams.h"
+#include "app/cli/output_file.h"
+#include "app/cli/terminal.h"
 #include "app/job/job_log.h"
 #include "framework/error.h"
 #include "framework/say.h"

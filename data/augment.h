@@ -1,5 +1,5 @@
-// Training images are augmented at random. Each augmentation is one row of a table and has a file of its own
-// (augment_NAME.cpp), which says how it is drawn.
+// Training images are augmented at random. Each augmentation is one row of a table, and a function that draws
+// it.
 //
 //   crop     The image is padded by an eighth of its side (4 pixels of 32), and cropped back to its size at a
 //            random place; the padding is black or a mirror of the image. The image is flipped at random.
@@ -15,15 +15,41 @@
 // The random draws depend on (seed, epoch, sample) alone, so that any rank draws the same.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
-#include "data/augment_draws.h"
 #include "data/augmentation.h"
+#include "framework/random.h"
 #include "framework/tensor.h"
 
 namespace antichain {
+
+// KeyedDraws are the random numbers of one augmentation for one image, or for one batch of an epoch: a
+// sequence that depends on (seed, stream, epoch, number) alone, so that any rank draws the same, and no
+// augmentation shifts another's draws.
+class KeyedDraws {
+ public:
+  KeyedDraws(uint64_t seed, std::string_view stream, int64_t epoch, int64_t number)
+      : key_(mix(seed, hash_bytes(stream))), epoch_(uint64_t(epoch)), number_(uint64_t(number)) {}
+
+  uint32_t word() {
+    if (used_ % 4 == 0) words_ = Philox(used_ == 0 ? key_ : mix(key_, used_)).words(number_, epoch_);
+    return words_[used_++ % 4];
+  }
+  // Returns 0 … places − 1. The bias is below places / 2^32.
+  int below(int places) { return int((uint64_t(word()) * uint64_t(places)) >> 32); }
+  bool coin() { return (word() >> 31) != 0; }
+  // Returns a number of [low, high).
+  double between(double low, double high) { return low + (high - low) * (double(word()) * 0x1p-32); }
+
+ private:
+  const uint64_t key_, epoch_, number_;
+  std::array<uint32_t, 4> words_{};
+  uint64_t used_ = 0;
+};
 
 enum class Crop { none, black, reflect };
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "data/augment.h"
-#include "data/moved.h"
+#include "data/normaliser.h"
 
 namespace antichain {
 namespace {

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "data/augment_draws.h"
+#include "data/augment.h"
 #include "data/augmentation.h"
 #include "framework/tensor.h"
 

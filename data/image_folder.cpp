@@ -8,7 +8,6 @@
 #include <filesystem>
 
 #include "data/image_file.h"
-#include "data/resize.h"
 #include "data/sampler.h"
 #include "framework/error.h"
 #include "framework/paths.h"

@@ -18,7 +18,8 @@
 namespace antichain {
 
 struct FolderOptions {
-  int height = 0, width = 0;  // what images are brought to (data/resize.h); 0: all have the size of the first
+  int height = 0,
+      width = 0;  // what images are brought to (data/image_file.h); 0: all have the size of the first
   // The share of every class for tests, where the folder has no images for tests [0.1]. It is rounded down,
   // but at least one image of two or more.
   std::optional<double> test_fraction;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "data/moved.h"
 #include "framework/error.h"
 
 namespace antichain {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "data/published_sets.h"
 #include "data/synthetic.h"
@@ -33,5 +34,14 @@ std::string published_folder(const PublishedSet&, const ObtainOptions& options =
 Obtained obtain_published(const PublishedSet&, const ObtainOptions& options = {});
 // Returns the generated set, whatever other data exist.
 Obtained obtain_synthetic(const ObtainOptions& options = {});
+
+// Runs another program and waits for it. There is no shell between, so nothing needs quoting.
+struct CommandResult {
+  int status = 127;    // exit status; 127 when the program isn't there; 128 + n when signal n ended it
+  std::string output;  // standard output
+};
+
+// Discards standard error.
+CommandResult run_command(const std::vector<std::string>& words);
 
 }  // namespace antichain

@@ -23,23 +23,15 @@ bool same_time(const timespec& a, const timespec& b) {
 
 }  // namespace
 
-WatchedFile::WatchedFile(std::string path) : path_(std::move(path)) {
-  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor_ < 0 || ::fstat(descriptor_, &seen_) != 0 || !S_ISREG(seen_.st_mode)) {
-    const std::string why = descriptor_ < 0 ? std::strerror(errno) : "it is no plain file";
-    if (descriptor_ >= 0) ::close(descriptor_);
-    throw Error(fmt::format("can't read {} ({})", path_, why), "give the data set's folder or file");
-  }
+WatchedFile::WatchedFile(std::string path)
+    : path_(std::move(path)), file_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
+  if (file_ < 0 || ::fstat(file_, &seen_) != 0 || !S_ISREG(seen_.st_mode))
+    throw Error(
+        fmt::format("can't read {} ({})", path_, file_ < 0 ? std::strerror(errno) : "it is no plain file"),
+        "give the data set's folder or file");
   bytes_ = seen_.st_size;
-  try {
-    hash_ = hash();
-  } catch (...) {
-    ::close(descriptor_);
-    throw;
-  }
+  hash_ = hash();
 }
-
-WatchedFile::~WatchedFile() { ::close(descriptor_); }
 
 uint64_t WatchedFile::hash() const {
   const int64_t blocks = (bytes_ + compared_block - 1) / compared_block;
@@ -58,7 +50,7 @@ uint64_t WatchedFile::hash() const {
 void WatchedFile::check_unchanged(int64_t record) const {
   const std::lock_guard lock(mutex_);
   struct stat now {};
-  if (::fstat(descriptor_, &now) == 0 && now.st_size == bytes_) {
+  if (::fstat(file_, &now) == 0 && now.st_size == bytes_) {
     const bool written = !same_time(now.st_mtim, seen_.st_mtim);
     if (!written && same_time(now.st_ctim, seen_.st_ctim)) return;
     if ((!written || bytes_ <= most_compared_bytes) && hash() == hash_) {
@@ -81,8 +73,7 @@ void WatchedFile::read(int64_t offset, std::span<uint8_t> out, int64_t record) c
 size_t WatchedFile::read_some(int64_t offset, std::span<uint8_t> out, int64_t record) const {
   size_t done = 0;
   while (done < out.size()) {
-    const ssize_t got =
-        ::pread(descriptor_, out.data() + done, out.size() - done, off_t(offset) + off_t(done));
+    const ssize_t got = ::pread(file_, out.data() + done, out.size() - done, off_t(offset) + off_t(done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0)
       throw Error(fmt::format("can't read record {} of {} ({})", record, path_, std::strerror(errno)),

@@ -18,13 +18,13 @@
 #include <span>
 #include <string>
 
+#include "framework/file_handle.h"
+
 namespace antichain {
 
 class WatchedFile {
  public:
   explicit WatchedFile(std::string path);  // Error with the system's reason when it can't be opened
-  ~WatchedFile();
-  WatchedFile(const WatchedFile&) = delete;
 
   const std::string& path() const { return path_; }
   int64_t bytes() const { return bytes_; }  // when opened
@@ -40,7 +40,7 @@ class WatchedFile {
   uint64_t hash() const;
 
   std::string path_;
-  int descriptor_ = -1;
+  FileHandle file_;
   int64_t bytes_ = 0;
   uint64_t hash_ = 0;
   mutable std::mutex mutex_;

@@ -12,6 +12,7 @@
 #include <new>
 
 #include "framework/error.h"
+#include "framework/file_handle.h"
 #include "framework/units.h"
 
 namespace antichain {
@@ -26,10 +27,6 @@ class Reading {
         file_(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) {
     if (file_ < 0) fail(errno);
   }
-  ~Reading() {
-    if (file_ >= 0) ::close(file_);
-  }
-  Reading(const Reading&) = delete;
 
   std::string all(double most_silence_s) {
     const int64_t expected = look();
@@ -99,7 +96,7 @@ class Reading {
 
   const std::string& path_;
   int64_t most_;
-  int file_;
+  FileHandle file_;
   bool pipe_ = false;
 };
 

@@ -13,7 +13,11 @@ class FileHandle {
   ~FileHandle() {
     if (id_ >= 0) ::close(id_);
   }
-  FileHandle(const FileHandle&) = delete;
+  FileHandle(FileHandle&& other) noexcept : id_(other.release()) {}
+  FileHandle& operator=(FileHandle&& other) noexcept {
+    std::swap(id_, other.id_);
+    return *this;
+  }
   operator int() const { return id_; }
   int release() { return std::exchange(id_, -1); }
 

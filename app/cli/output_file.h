@@ -6,7 +6,10 @@
 //   a pipe, device   is written to: --trace /dev/null, --metrics >(jq .loss)
 #pragma once
 
+#include <cstdio>
 #include <string>
+
+#include "framework/file_handle.h"
 
 namespace antichain {
 
@@ -35,13 +38,37 @@ void write_output(const std::string& file, const std::string& text);
 class OutputStream {
  public:
   explicit OutputStream(const std::string& file);
-  ~OutputStream();
-  OutputStream(const OutputStream&) = delete;
   void write(const std::string& text) const;
 
  private:
   std::string file_;
-  int descriptor_;
+  FileHandle descriptor_;
+};
+
+// StandardStreams handles the three standard streams in whatever state the program gets them: closed, a pipe
+// whose reader has gone or pauses, a full disk. No such state may change what a run computes.
+//
+//   closed         /dev/null takes its place, so that no file of ours gets its number and what is printed
+//   reader gone    further output is dropped: `antichain info | head` has read what it wanted
+//   full           output is dropped too, and the program says so once, at its end
+//   reader pauses  printing waits for it, and the watchdog knows that
+//
+// Standard error has its rules in framework/say.h.
+class StandardStreams {
+ public:
+  StandardStreams();
+  ~StandardStreams();  // stdout is what it was before
+  StandardStreams(const StandardStreams&) = delete;
+
+  // Writes out what is buffered. Returns why output was lost that somebody wanted to read, or "".
+  std::string lost();
+
+ private:
+  static ssize_t write(void* self, const char* bytes, size_t count);
+  void write_all(const char* bytes, size_t count);
+
+  std::FILE *original_, *stream_;
+  int error_ = 0;  // errno of the first failure
 };
 
 }  // namespace antichain

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "app/cli/output_file.h"
+#include "app/cli/table.h"
 #include "pipeline/host/launch.h"
 
 namespace antichain {
@@ -23,7 +24,7 @@ int columns_of(int file) {
   return ioctl(file, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : usual_columns;
 }
 
-// A stream without a descriptor stands for the program's output (app/cli/standard_streams.h).
+// A stream without a descriptor stands for the program's output (app/cli/output_file.h).
 int number_of(std::FILE* out) { return ::fileno(out) < 0 ? printing_descriptor() : ::fileno(out); }
 
 int columns_through_launcher(int file) {
@@ -88,6 +89,29 @@ std::string styled(Style style, const std::string& text) {
 
 std::string styled_on_standard_error(Style style, const std::string& text) {
   return styled(style, text, columns_of_standard_error() > 0);
+}
+
+namespace {
+
+constexpr size_t continued_indent = 2;
+
+std::string coloured_head(Tone tone) {
+  const std::string name = "antichain:";
+  if (tone == Tone::error) return styled_on_standard_error(Style::bad, name);
+  if (tone == Tone::note) return name;
+  return name + " " + styled_on_standard_error(Style::doubtful, "warning:");
+}
+
+}  // namespace
+
+std::string shaped(Tone tone, const std::string& sentence) {
+  const std::string head = tone == Tone::warning ? "antichain: warning:" : "antichain:";
+  const size_t end = std::min(sentence.find('\n'), sentence.size());
+  std::string text = head + " " + sentence.substr(0, end) + "\n";
+  if (const int columns = columns_of_standard_error(); columns > 0)
+    text = hanging("", continued_indent, text, size_t(columns)).substr(continued_indent);
+  return coloured_head(tone) + text.substr(head.size()) +
+         (end == sentence.size() ? "" : sentence.substr(end + 1) + "\n");
 }
 
 }  // namespace antichain

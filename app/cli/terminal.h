@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <string>
 
+#include "framework/say.h"
+
 namespace antichain {
 
 // Returns the terminal's width in columns, or 0 where `out` is none. mpirun gives every rank a terminal of no
@@ -21,5 +23,10 @@ enum class Style { plain, heading, good, doubtful, bad };
 // turns them on everywhere.
 std::string styled(Style, const std::string& text);
 std::string styled_on_standard_error(Style, const std::string& text);
+
+// Returns a sentence (framework/say.h) as it stands on standard error: on a terminal it is wrapped at words,
+// and warnings and errors have colours. Elsewhere a sentence stays one line. If a text has several lines, only
+// the first is wrapped, because the others are a table.
+std::string shaped(Tone, const std::string& sentence);
 
 }  // namespace antichain

@@ -19,7 +19,7 @@
 #include "app/obtain/whole_network.h"
 #include "app/options/network_form.h"
 #include "framework/error.h"
-#include "framework/files/finite_weights.h"
+#include "framework/files/weights.h"
 #include "framework/json.h"
 #include "models/model.h"
 #include "pipeline/train/weights_io.h"

@@ -27,7 +27,6 @@
 #include "models/model.h"
 #include "partition/plan/runtime_format.h"
 #include "partition/search/dot.h"
-#include "pipeline/host/computing_beats.h"
 #include "pipeline/host/launch.h"
 #include "pipeline/schedule/policy.h"
 
@@ -158,7 +157,7 @@ void run(const PlanCommandOptions& options) {
     const Profile profile = obtain_profile(given, options.planning, options.network, graph,
                                            make_optimiser(options.optimiser), rank, tensors);
     // 3. Make the plan.
-    const ComputingBeats beats(rank.job.activity());
+    const Progress::Computing computing(rank.job.activity());
     if (rank.prints()) answer(options, given, profile, rank.job.size());
   });
 }

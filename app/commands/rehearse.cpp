@@ -23,7 +23,6 @@
 #include "app/report/report.h"
 #include "framework/error.h"
 #include "framework/json.h"
-#include "pipeline/host/computing_beats.h"
 #include "pipeline/host/fault.h"
 #include "pipeline/host/launch.h"
 #include "pipeline/rehearse/rehearse.h"
@@ -168,7 +167,7 @@ void rehearse_rank(const RehearseCommandOptions& o, const std::optional<Plan>& p
   std::optional<Plan> shared = plan;
   if (!shared) {
     const std::string text = on_rank_zero(job, [&] {
-      const ComputingBeats beats(job.activity());
+      const Progress::Computing computing(job.activity());
       const Task mine = make_task(o, given, job.size(), {});
       return to_json(mine.plan, mine.profile);
     });

@@ -17,7 +17,6 @@
 #include "app/job/job.h"
 #include "app/job/job_log.h"
 #include "app/job/preflight.h"
-#include "app/job/starvation.h"
 #include "app/obtain/data_options.h"
 #include "app/obtain/given_files.h"
 #include "app/obtain/lowered_network.h"
@@ -39,10 +38,8 @@
 #include "framework/error.h"
 #include "framework/json.h"
 #include "framework/paths.h"
-#include "framework/printed.h"
 #include "framework/say.h"
 #include "models/model.h"
-#include "pipeline/host/computing_beats.h"
 #include "pipeline/host/launch.h"
 #include "pipeline/host/stop_signals.h"
 #include "pipeline/schedule/lane.h"
@@ -52,7 +49,7 @@
 #include "pipeline/train/state_hash.h"
 #include "pipeline/transport/agree.h"
 #include "pipeline/transport/choose_transport.h"
-#include "pipeline/transport/mpi_library.h"
+#include "pipeline/transport/mpi_transport.h"
 
 namespace antichain {
 namespace {
@@ -68,7 +65,7 @@ PlanningOptions for_ranks(PlanningOptions planning, int ranks) {
 Plan broadcast_plan(const GivenFiles& given, const Profile& profile, const PlanTask& task, Rank& rank) {
   const std::string text = on_rank_zero(rank.job, [&] {
     rank.job.activity().doing("planning");
-    const ComputingBeats beats(rank.job.activity());
+    const Progress::Computing computing(rank.job.activity());
     return to_json(obtain_plan(given, profile, task), profile);
   });
   const Plan plan = plan_from_json(text, "the plan of rank 0");

@@ -19,7 +19,7 @@
 #include "framework/json.h"
 #include "pipeline/host/launch.h"
 #include "pipeline/transport/agree.h"
-#include "pipeline/transport/mpi_library.h"
+#include "pipeline/transport/mpi_transport.h"
 #include "pipeline/transport/shared_folder.h"
 
 namespace antichain {

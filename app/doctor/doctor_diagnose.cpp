@@ -14,7 +14,7 @@
 #include "app/cli/table.h"
 #include "app/doctor/doctor.h"
 #include "framework/module.h"
-#include "pipeline/host/starved_time.h"
+#include "pipeline/host/core_time.h"
 #include "pipeline/transport/agree.h"
 
 namespace antichain {

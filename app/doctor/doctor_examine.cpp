@@ -17,14 +17,14 @@
 #include "framework/backend.h"
 #include "framework/module.h"
 #include "framework/version.h"
+#include "pipeline/host/core_time.h"
 #include "pipeline/host/host_memory.h"
 #include "pipeline/host/launch.h"
 #include "pipeline/host/seconds.h"
-#include "pipeline/host/starved_time.h"
 #include "pipeline/measure/link_probe.h"
 #include "pipeline/transport/choose_transport.h"
 #include "pipeline/transport/clock_offset.h"
-#include "pipeline/transport/mpi_library.h"
+#include "pipeline/transport/mpi_transport.h"
 
 namespace antichain {
 namespace {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <new>
 #include <string>
 #include <system_error>
@@ -13,13 +14,10 @@
 #include "framework/backend.h"
 #include "framework/error.h"
 #include "framework/say.h"
-#include "framework/stream_write.h"
 #include "framework/version.h"
 #include "pipeline/host/host_memory.h"
 #include "pipeline/host/launch.h"
-#include "pipeline/host/launcher_watch.h"
 #include "pipeline/transport/agree.h"
-#include "pipeline/transport/mpi_library.h"
 #include "pipeline/transport/mpi_transport.h"
 #include "pipeline/transport/thread_transport.h"
 
@@ -101,6 +99,14 @@ void warn_of_crowding(const Rank& rank) {
   const std::string warning = crowding_warning(rank.job.local_size(), rank.context.threads());
   if (rank.prints() && !warning.empty()) note(warning);
   for (const std::string& sentence : warnings_of(job_gpus(rank))) warn(sentence);
+}
+
+void warn_of_starving(const std::string& how, const Job& job, const Context& context) {
+  static std::atomic_flag said;
+  if (job.rank() != 0 || how.empty() || !crowding_warning(job.local_size(), context.threads()).empty() ||
+      said.test_and_set())
+    return;
+  warn(how + ": times are doubtful, measure again when nothing else runs there");
 }
 
 void run_job(const MachineOptions& machine, const std::function<void(Rank&)>& work) {

@@ -13,7 +13,7 @@
 #include "framework/backend.h"
 #include "framework/version.h"
 #include "pipeline/host/launch.h"
-#include "pipeline/transport/mpi_library.h"
+#include "pipeline/transport/mpi_transport.h"
 
 namespace antichain {
 namespace {

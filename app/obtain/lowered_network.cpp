@@ -2,7 +2,6 @@
 
 #include "framework/backend.h"
 #include "models/model.h"
-#include "pipeline/host/computing_beats.h"
 
 namespace antichain {
 namespace {
@@ -23,7 +22,7 @@ Graph named_model(const NetworkOptions& network) {
 
 Graph lowered_network(const NetworkOptions& network, Rank& rank) {
   rank.job.activity().doing("choosing the kernels of the network");
-  const ComputingBeats beats(rank.job.activity());  // engines may have to be compiled
+  const Progress::Computing computing(rank.job.activity());  // engines may have to be compiled
   return lower(named_model(network), rank.context.backend(), parse_precision(network.precision));
 }
 

@@ -14,8 +14,8 @@
 #include "framework/paths.h"
 #include "framework/random.h"
 #include "framework/version.h"
+#include "pipeline/host/core_time.h"
 #include "pipeline/host/launch.h"
-#include "pipeline/host/starved_time.h"
 #include "pipeline/measure/profiler.h"
 
 namespace antichain {

@@ -4,7 +4,6 @@
 
 #include "app/cli/number_text.h"
 #include "framework/error.h"
-#include "pipeline/host/computing_beats.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/schedule/schedule_csv.h"
 #include "pipeline/transport/agree.h"
@@ -54,7 +53,7 @@ GivenFiles broadcast_order(GivenFiles given, const PlanTask& task, const Profile
   if (task.schedule != planned_order) return given;
   given.schedule = on_rank_zero(job, [&] {
     job.activity().doing("planning the order of micro-batches");
-    const ComputingBeats beats(job.activity());
+    const Progress::Computing computing(job.activity());
     return print(obtain_schedule(given, task, profile, plan));
   });
   return given;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "app/cli/output_file.h"
-#include "framework/growing_file.h"
+#include "framework/new_file.h"
 #include "pipeline/train/trainer.h"
 
 namespace antichain {

@@ -7,7 +7,7 @@
 
 #include "app/cli/number_text.h"
 #include "app/cli/table.h"
-#include "pipeline/host/starved_time.h"
+#include "pipeline/host/core_time.h"
 
 namespace antichain {
 namespace {

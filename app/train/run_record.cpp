@@ -15,7 +15,7 @@
 #include "framework/json.h"
 #include "framework/new_file.h"
 #include "framework/paths.h"
-#include "framework/printed.h"
+#include "framework/say.h"
 #include "partition/plan/plan.h"
 #include "pipeline/train/weights_io.h"
 #include "pipeline/transport/agree.h"

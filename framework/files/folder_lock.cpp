@@ -9,10 +9,8 @@
 #include <cerrno>
 #include <cstring>
 #include <regex>
-#include <utility>
 
 #include "framework/error.h"
-#include "framework/file_handle.h"
 #include "framework/paths.h"
 
 namespace antichain {
@@ -61,14 +59,13 @@ FolderLock::FolderLock(const std::string& folder) {
   make_folders(folder);
   check_owner(folder);
   const std::string path = folder + "/lock";
-  file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
+  file_ = FileHandle(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644));
   if (file_ < 0)
     throw Error(fmt::format("can't write to the folder {}: {}", folder, std::strerror(errno)),
                 "name a folder that can be written to");
   if (::flock(file_, LOCK_EX | LOCK_NB) != 0) {
     const int reason = errno;
     const std::string who = holder(file_);
-    ::close(std::exchange(file_, -1));
     if (reason != EWOULDBLOCK)
       throw Error(fmt::format("can't lock {}: {}", path, std::strerror(reason)),
                   "name a folder on a file system that has locks");
@@ -76,25 +73,12 @@ FolderLock::FolderLock(const std::string& folder) {
                             who.empty() ? "which has just begun" : who),
                 "wait for its end, or name another folder");
   }
-  if (!is_lock(file_)) {
-    ::close(std::exchange(file_, -1));
+  if (!is_lock(file_))
     throw Error(fmt::format("{} is no lock of antichain, and would be overwritten", path),
                 "name another folder");
-  }
   // The name is for a process that is refused; failing to write it does not matter to this one.
   const std::string me = myself();
   if (::ftruncate(file_, 0) == 0 && ::pwrite(file_, me.data(), me.size(), 0) > 0) ::fsync(file_);
-}
-
-FolderLock::FolderLock(FolderLock&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
-
-FolderLock& FolderLock::operator=(FolderLock&& other) noexcept {
-  std::swap(file_, other.file_);
-  return *this;
-}
-
-FolderLock::~FolderLock() {
-  if (file_ >= 0) ::close(file_);
 }
 
 }  // namespace antichain

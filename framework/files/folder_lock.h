@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "framework/file_handle.h"
+
 namespace antichain {
 
 // Returns whether a run has locked the folder, now or once.
@@ -16,12 +18,9 @@ class FolderLock {
   // Makes the folder where needed. Throws Error naming the holder when another process has the lock, when the
   // folder belongs to another user, when its file "lock" is of something else, or with the system's reason.
   explicit FolderLock(const std::string& folder);
-  FolderLock(FolderLock&& other) noexcept;
-  FolderLock& operator=(FolderLock&&) noexcept;
-  ~FolderLock();
 
  private:
-  int file_ = -1;
+  FileHandle file_{-1};
 };
 
 }  // namespace antichain

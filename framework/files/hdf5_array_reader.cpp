@@ -11,11 +11,8 @@
 #include "framework/error.h"
 #include "framework/file_handle.h"
 #include "framework/files/hdf5_arrays.h"
-#include "framework/files/hdf5_attributes.h"
-#include "framework/files/hdf5_links.h"
+#include "framework/files/hdf5_objects.h"
 #include "framework/files/hdf5_session.h"
-#include "framework/files/hdf5_superblock.h"
-#include "framework/files/hdf5_virtual.h"
 #include "framework/paths.h"
 
 namespace antichain {

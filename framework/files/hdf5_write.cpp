@@ -9,9 +9,7 @@
 
 #include "framework/error.h"
 #include "framework/files/hdf5.h"
-#include "framework/files/hdf5_memory.h"
 #include "framework/files/hdf5_session.h"
-#include "framework/files/hdf5_superblock.h"
 
 namespace antichain {
 using namespace hdf5;

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -50,6 +51,16 @@ class Weights {
   std::vector<NamedTensor> tensors_;
   std::map<std::string, size_t, std::less<>> places_;
 };
+
+// Find weights that nothing can be computed with: infinities, NaN, and variances below 0.
+//
+// Returns "'bn1.running_var' has a NaN (element 3 of 16)", or "" where all numbers are usable. Counts always
+// are.
+std::string describe_bad_number(const NamedTensor&);
+
+// Throws Error (ExitCode::not_a_number) naming `origin` and the first tensor of these names with such a
+// number.
+void check_numbers(const Weights&, std::span<const std::string> names, const std::string& origin);
 
 // Throws Error where a file is an ONNX file by its name: weights and networks come from one by the Python
 // package alone (docs/bring-your-model.md).

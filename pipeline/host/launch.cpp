@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 #include <sched.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <string_view>
 
@@ -129,6 +131,21 @@ void check_launch(const std::string& library, int world_size) {
            : fmt::format("this Slurm job has {} tasks, but the program was started once, outside of them",
                          tasks),
       start_right(library, tasks), ExitCode::usage);
+}
+
+LauncherWatch::LauncherWatch() {
+  if (!has_launcher()) return;
+  thread_ = std::thread([this, launcher = ::getppid()] {
+    while (!done_ && ::getppid() == launcher) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    if (done_) return;
+    note("the launcher that started this rank has gone: it stops as by SIGTERM");
+    ::kill(::getpid(), SIGTERM);
+  });
+}
+
+LauncherWatch::~LauncherWatch() {
+  done_ = true;
+  if (thread_.joinable()) thread_.join();
 }
 
 std::string crowding_warning(int ranks_on_host, int threads_per_rank) {

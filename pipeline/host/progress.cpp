@@ -1,11 +1,18 @@
 #include "pipeline/host/progress.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <cstring>
 #include <thread>
 #include <utility>
 
 namespace antichain {
+namespace {
+
+constexpr clockid_t no_clock = CLOCK_REALTIME;
+
+}  // namespace
 
 // A reader that sees a part of this write also sees the odd version stored before it (release, then acquire
 // on the same word), and so reads again. There are no fences, because ThreadSanitizer does not model them.
@@ -40,6 +47,8 @@ SharedText::Bytes SharedText::read() const {
     if (tries > 10) std::this_thread::yield();  // the writer may be waiting for this core
   return bytes;
 }
+
+Progress::Progress() : computing_(no_clock) {}
 
 void Progress::finish() {
   finished_.store(true, std::memory_order_relaxed);
@@ -77,6 +86,25 @@ void Progress::end_wait() {
   waiting_for_.store(RankState::not_waiting, std::memory_order_release);
 }
 
+// Every millisecond on a core is a beat.
+uint64_t Progress::beats() const {
+  const uint64_t beats = beats_.load(std::memory_order_acquire);
+  const clockid_t clock = computing_.load(std::memory_order_relaxed);
+  timespec t{};
+  if (clock == no_clock || ::clock_gettime(clock, &t) != 0) return beats;
+  return beats + 1000 * uint64_t(t.tv_sec) + uint64_t(t.tv_nsec) / 1'000'000;
+}
+
+Progress::Computing::Computing(Progress& progress) : progress_(progress), before_(progress.computing_) {
+  clockid_t mine;
+  if (::pthread_getcpuclockid(::pthread_self(), &mine) == 0) progress.computing_ = mine;
+}
+
+Progress::Computing::~Computing() {
+  progress_.beats_ = progress_.beats() + 1;
+  progress_.computing_ = before_;
+}
+
 Progress::Disk::Disk(Progress& progress, std::string_view action)
     : progress_(progress), before_s_(progress.patience_s_.load(std::memory_order_relaxed)) {
   progress.doing(action);
@@ -93,7 +121,7 @@ RankState Progress::read() const {
   RankState state;
   state.waiting_for = waiting_for_.load(std::memory_order_acquire);
   state.patience_s = patience_s_.load(std::memory_order_acquire);
-  state.beats = beats_.load(std::memory_order_acquire);
+  state.beats = beats();
   state.limit_s = limit_s();
   state.finished = finished_.load(std::memory_order_relaxed);
   state.action = action_.read();

@@ -6,6 +6,8 @@
 // lock: Lameter, "Effective Synchronization on Linux/NUMA Systems", Gelato Federation Meeting 2005.
 #pragma once
 
+#include <time.h>
+
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -21,10 +23,9 @@ namespace antichain {
 struct RankState {
   static constexpr int not_waiting = -2, anybody = -1;  // values of waiting_for besides a rank
 
-  uint64_t beats = 0;  // grows with everything that the rank finishes
-  double limit_s = 0;  // how long this phase may go without a beat; 0: forever
-  double starved_s =
-      0;  // part of the time since its last beat in which it was ready but without a core (standstill.h)
+  uint64_t beats = 0;     // grows with everything that the rank finishes
+  double limit_s = 0;     // how long this phase may go without a beat; 0: forever
+  double starved_s = 0;   // part of the time since its last beat in which it was ready but without a core
   double patience_s = 0;  // added to the limit while the rank waits for a disk
   int32_t waiting_for = not_waiting;
   int32_t finished = 0;             // 1: the rank has ended its work, successfully or not
@@ -51,6 +52,7 @@ class SharedText {
 
 class Progress {
  public:
+  Progress();
   // Only the rank's thread calls these.
   void limit(double seconds) { limit_s_.store(seconds, std::memory_order_relaxed); }
   void beat() { beats_.store(beats_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
@@ -82,6 +84,19 @@ class Progress {
     Progress& progress_;
   };
 
+  // A Computing is held while the rank's thread computes for long without steps, as a planner's search does.
+  // The thread's time on a core counts as progress; while it waits or sleeps it makes none.
+  class Computing {
+   public:
+    explicit Computing(Progress&);
+    ~Computing();
+    Computing(const Computing&) = delete;
+
+   private:
+    Progress& progress_;
+    const clockid_t before_;
+  };
+
   // A Disk is held while the rank's thread waits for a disk. A file server that stalls is no hang, so the
   // watchdog waits this much longer before it reports one.
   static constexpr double disk_patience_s = 1800;
@@ -100,8 +115,10 @@ class Progress {
   void begin_wait(int peer);
   void explain(std::string_view text);
   void end_wait();
+  uint64_t beats() const;
 
   std::atomic<uint64_t> beats_{0};
+  std::atomic<clockid_t> computing_;  // the clock of the thread's time on a core, in a Computing
   std::atomic<double> limit_s_{0}, patience_s_{0};
   std::atomic<int32_t> waiting_for_{RankState::not_waiting};
   std::atomic<bool> explained_{false}, finished_{false};

@@ -4,18 +4,20 @@
 // No launcher notices a rank that hangs or is stopped, and the others then wait forever. Each rank keeps a
 // Progress record. The watchdog reads those of its process directly, and MPI ranks send theirs to each other
 // (pipeline/transport/mpi_heartbeat.h). A rank that waits is never the culprit while another one computes or
-// has fallen silent. A rank that is ready to run while others have its core is not the culprit either
-// (pipeline/host/standstill.h).
+// has fallen silent. A rank that is ready to run while others have its core is slow and does not hang
+// (pipeline/host/core_time.h).
 #pragma once
 
 #include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "pipeline/host/core_time.h"
 #include "pipeline/host/progress.h"
 
 namespace antichain {
@@ -31,6 +33,22 @@ class RankStates {
   virtual std::string host(int rank) const = 0;
   // Announces that this process wants to end. Returns true once all other ranks know and want to end too.
   virtual bool leave() = 0;
+};
+
+// A Standstill watches one rank of this process, and measures for how much of the time since its last beat
+// the rank had no core.
+class Standstill {
+ public:
+  explicit Standstill(const Progress& rank) : rank_(&rank) {}
+  // Returns the rank's record, starved_s included. Only the watchdog's thread calls this, several times
+  // within the rank's limit.
+  RankState look(double now_s);
+
+ private:
+  const Progress* rank_;
+  uint64_t beats_ = 0;
+  double since_s_ = 0;
+  std::optional<StarvedThreads> starved_;  // set once the rank has stood still for a while
 };
 
 // Returns the states of ranks that are threads of this process.

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <map>
 
+#include "pipeline/host/core_time.h"
 #include "pipeline/host/median.h"
 #include "pipeline/host/seconds.h"
-#include "pipeline/host/starved_time.h"
 #include "pipeline/measure/bench.h"
 #include "pipeline/measure/device_times.h"
 #include "pipeline/measure/host_times.h"

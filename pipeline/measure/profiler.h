@@ -21,7 +21,7 @@ struct MeasureOptions {
   double budget_s = 3;   // about how long to measure, after the warm-up
   int min_repeats = 5, max_repeats = 50;
   std::function<void(const MeasureProgress&)> progress = {};  // called often, but not while timing
-  double* starved_share = nullptr;  // set for the rank that lacked a core most (pipeline/host/starved_time.h)
+  double* starved_share = nullptr;  // set for the rank that lacked a core most (pipeline/host/core_time.h)
 };
 
 // Returns how many micro-batches a measured step has, given those of the run. In host memory there are two,

@@ -2,7 +2,7 @@
 // oversleeps does not delay the next. They yield the core, so eight ranks can pretend to compute on two.
 #pragma once
 
-#include "pipeline/host/starved_time.h"
+#include "pipeline/host/core_time.h"
 #include "pipeline/transport/transport.h"
 
 namespace antichain {

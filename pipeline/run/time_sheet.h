@@ -41,7 +41,7 @@ class TimeSheet {
   double total_s() const;
   double computing_s() const;  // forward, backward, update
   // Returns how much of all that the rank was ready to run while others had the core
-  // (pipeline/host/starved_time.h).
+  // (pipeline/host/core_time.h).
   double starved_s() const { return starved_s_; }
   void set_starved(double seconds) { starved_s_ = seconds; }
 

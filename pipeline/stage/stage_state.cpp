@@ -7,9 +7,9 @@
 #include <memory>
 
 #include "framework/files/checkpoint_folder.h"
-#include "framework/files/finite_weights.h"
 #include "framework/files/hdf5.h"
 #include "framework/files/state_dict.h"
+#include "framework/files/weights.h"
 
 namespace antichain {
 namespace {

@@ -10,10 +10,10 @@
 
 #include "framework/backend.h"
 #include "framework/error.h"
+#include "pipeline/host/core_time.h"
 #include "pipeline/host/fault.h"
 #include "pipeline/host/median.h"
 #include "pipeline/host/seconds.h"
-#include "pipeline/host/starved_time.h"
 #include "pipeline/host/stop_signals.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/train/best_watch.h"

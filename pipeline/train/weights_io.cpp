@@ -6,8 +6,8 @@
 
 #include "framework/bounded_file.h"
 #include "framework/files/checkpoint_weights.h"
-#include "framework/files/finite_weights.h"
 #include "framework/files/safetensors.h"
+#include "framework/files/weights.h"
 #include "pipeline/transport/agree.h"
 
 namespace antichain {

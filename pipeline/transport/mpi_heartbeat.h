@@ -8,8 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/host/standstill.h"
-#include "pipeline/host/starved_threads.h"
 #include "pipeline/host/watchdog.h"
 #include "pipeline/transport/mpi_check.h"
 

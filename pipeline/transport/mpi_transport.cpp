@@ -17,7 +17,6 @@
 
 #include "framework/say.h"
 #include "pipeline/host/launch.h"
-#include "pipeline/host/time_limit.h"
 #include "pipeline/transport/mpi_check.h"
 #include "pipeline/transport/mpi_heartbeat.h"
 
@@ -305,7 +304,10 @@ void stand_by(int rank) {
 MpiSession::MpiSession(double watchdog_s) {
   int level = MPI_THREAD_SINGLE;
   {
-    const TimeLimit limit(watchdog_s, [watchdog_s] { end_beginning(watchdog_s); });
+    Progress beginning;
+    beginning.limit(watchdog_s);
+    const Watchdog watchdog(states_of_threads({&beginning}),
+                            [watchdog_s](const Verdict&) { end_beginning(watchdog_s); });
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level);
   }
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -349,6 +351,19 @@ void MpiSession::end_together(const std::string& sentence, int code) {
   // The first rank that leaves with a code makes some launchers end the others, whose code would count then.
   std::signal(SIGTERM, SIG_IGN);
   std::_Exit(code);
+}
+
+std::string mpi_library() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  MPI_Get_library_version(text, &length);  // may be called before MPI is up
+  std::string line(text);
+  line.resize(std::min(line.size(), line.find_first_of("\n,")));
+  // Open MPI begins with "Open MPI v4.1.4, package", and MPICH with "MPICH Version:" and a tab.
+  constexpr std::string_view word = " Version:";
+  const size_t at = line.find(word);
+  if (at == std::string::npos) return line;
+  return line.replace(at, line.find_first_not_of(" \t", at + word.size()) - at, " ");
 }
 
 }  // namespace antichain

@@ -4,7 +4,6 @@
 
 #include "framework/error.h"
 #include "pipeline/host/launch.h"
-#include "pipeline/transport/mpi_library.h"
 #include "pipeline/transport/mpi_transport.h"
 
 namespace antichain {

@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "data/command.h"
+#include "data/obtain.h"
 #include "tests/data/image_of.h"
 #include "tests/data/temporary_folder.h"
 #include "tests/expect_error.h"

@@ -12,7 +12,6 @@
 #include "data/hdf5_set.h"
 #include "data/image_folder.h"
 #include "data/pack.h"
-#include "data/resize.h"
 #include "framework/error.h"
 #include "framework/json.h"
 #include "tests/data/temporary_folder.h"

@@ -7,7 +7,6 @@
 #include <functional>
 
 #include "data/cifar.h"
-#include "data/command.h"
 #include "tests/data/temporary_folder.h"
 #include "tests/expect_error.h"
 

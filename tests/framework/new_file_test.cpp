@@ -12,7 +12,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "framework/growing_file.h"
 #include "framework/json.h"
 #include "framework/paths.h"
 #include "tests/data/temporary_folder.h"

@@ -1,5 +1,5 @@
 // Tests the log of a run: it holds what a terminal would show in the end, as plain text.
-#include "framework/printed.h"
+#include "framework/say.h"
 
 #include <gtest/gtest.h>
 

@@ -64,7 +64,7 @@ TEST(SeamNames, OnlyTheTableOfEnginesNamesTheModuleOfADevice) {
   for (const char* folder : {"app", "data", "layers", "models", "partition", "pipeline"})
     EXPECT_EQ(files_that_say(folder, {"cuda"}, As::word, "/cuda/"), Found{}) << folder;
   EXPECT_EQ(files_that_say("framework", {"cuda"}, As::word, "/cuda/"),
-            (Found(4, "framework/engine_modules.cpp: \"cuda\"")));
+            (Found(4, "framework/module.cpp: \"cuda\"")));
 }
 
 TEST(SeamNames, OnlyTheTableOfPoliciesNamesSchedules) {

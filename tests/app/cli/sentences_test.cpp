@@ -1,11 +1,9 @@
 // These tests are about what is said on standard error, and about the colours of both streams.
-#include "app/cli/sentences.h"
+#include "app/cli/terminal.h"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-
-#include "app/cli/terminal.h"
 
 namespace antichain {
 namespace {

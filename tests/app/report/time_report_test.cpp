@@ -6,8 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/job/job.h"
 #include "app/job/job_log.h"
-#include "app/job/starvation.h"
 #include "app/report/citations.h"
 #include "pipeline/transport/solo_transport.h"
 #include "tests/framework/stand_ins.h"

@@ -8,10 +8,13 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <thread>
 
 #include "framework/error.h"
+#include "pipeline/host/seconds.h"
 #include "pipeline/transport/thread_transport.h"
+#include "tests/pipeline/host/without_core.h"
 
 namespace antichain {
 namespace {
@@ -224,41 +227,128 @@ void sleep_while(const std::function<bool()>& condition) {
   while (condition()) std::this_thread::sleep_for(1ms);
 }
 
+// A watchdog of some ranks, and what it has reported.
+struct Dog {
+  explicit Dog(std::vector<const Progress*> ranks)
+      : watchdog(states_of_threads(std::move(ranks)), [this](const Verdict& verdict) {
+          message = verdict.message;
+          ++reports;
+        }) {}
+
+  std::atomic<int> reports{0};
+  std::string message;
+  Watchdog watchdog;
+};
+
+// A rank of this limit that a watchdog watches from its first action on.
+struct Watched {
+  struct Rank : Progress {
+    explicit Rank(std::string_view action) { limit(0.2), doing(action); }
+  };
+  explicit Watched(std::string_view action) : rank(action) {}
+  ~Watched() { rank.finish(); }
+
+  Rank rank;
+  Dog dog{{&rank}};
+};
+
 TEST(Watchdog, ReportsOnceWithinATwentiethOfTheLimit) {
   Progress mine;
   mine.limit(0.5);
   mine.doing("the last thing");
-  std::atomic<int> reports{0};
-  std::string message;
   const auto start = std::chrono::steady_clock::now();
-  Watchdog dog(states_of_threads({&mine}), [&](const Verdict& verdict) {
-    message = verdict.message;
-    ++reports;
-  });
-  sleep_while([&] { return reports == 0; });
+  const Dog dog({&mine});
+  sleep_while([&] { return dog.reports == 0; });
   const auto waited = std::chrono::steady_clock::now() - start;
   EXPECT_GE(waited, 500ms);
   // A look comes every 25 ms and counts as 50 ms at most, however late it is.
-  EXPECT_TRUE(message.find("for 0.5 s") != std::string::npos ||
-              message.find("for 0.6 s") != std::string::npos)
-      << message;
-  EXPECT_NE(message.find("the last thing"), std::string::npos);
+  EXPECT_TRUE(dog.message.find("for 0.5 s") != std::string::npos ||
+              dog.message.find("for 0.6 s") != std::string::npos)
+      << dog.message;
+  EXPECT_NE(dog.message.find("the last thing"), std::string::npos);
   std::this_thread::sleep_for(100ms);
-  EXPECT_EQ(reports, 1);
+  EXPECT_EQ(dog.reports, 1);
 }
 
 TEST(Watchdog, IsQuietWhileThereAreBeatsAndWhenTheLimitIsOff) {
   Progress moving, unlimited;
   moving.limit(0.4);
-  std::atomic<int> reports{0};
+  const Dog dog({&moving, &unlimited});
+  for (int i = 0; i < 60; ++i) {
+    moving.beat();
+    std::this_thread::sleep_for(20ms);
+  }
+  EXPECT_EQ(dog.reports, 0);
+}
+
+TEST(Computing, TheWatchdogMindsNoLongSearch) {
+  Watched one("planning");
   {
-    Watchdog dog(states_of_threads({&moving, &unlimited}), [&](const Verdict&) { ++reports; });
-    for (int i = 0; i < 60; ++i) {
-      moving.beat();
-      std::this_thread::sleep_for(20ms);
+    const Progress::Computing computing(one.rank);
+    for (const double end_s = now_s() + 1; now_s() < end_s;) {  // five times the limit
     }
   }
-  EXPECT_EQ(reports, 0);
+  EXPECT_EQ(one.dog.reports, 0) << one.dog.message;
+}
+
+TEST(Computing, WhoSleepsIsFoundAllTheSame) {
+  Watched one("planning");
+  const Progress::Computing computing(one.rank);
+  while (one.dog.reports == 0) std::this_thread::sleep_for(50ms);  // waking up takes time on a core, too
+}
+
+TEST(Computing, ItsEndIsABeat) {
+  Progress rank;
+  const uint64_t before = rank.read().beats;
+  { const Progress::Computing computing(rank); }
+  EXPECT_GT(rank.read().beats, before);
+  EXPECT_EQ(rank.read().beats, rank.read().beats);
+}
+
+// A rank that stands still because it has no core is told from one that hangs by what the system counts, so
+// no load of the machine changes these tests.
+class StandstillTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!std::filesystem::exists("/proc/thread-self/schedstat"))
+      GTEST_SKIP() << "this system does not count how long a thread had no core";
+  }
+};
+
+TEST_F(StandstillTest, ABeatBeginsAnew) {
+  Progress rank;
+  rank.limit(0.1);
+  Standstill standstill(rank);
+  const StarvedThread thread;
+  double now = now_s(), starved_s = 0;
+  while (starved_s < 0.2) {
+    std::this_thread::sleep_for(25ms);
+    starved_s = standstill.look(now = now_s()).starved_s;
+  }
+  rank.beat();
+  EXPECT_EQ(standstill.look(now).starved_s, 0);
+}
+
+// Five times the limit without a beat, and nobody is blamed.
+TEST_F(StandstillTest, TheWatchdogMindsNoRankThatHasNoCore) {
+  const StarvedThread thread;  // the rank's own, or one that works for it
+  Watched one("computing");
+  std::this_thread::sleep_for(1s);
+  EXPECT_EQ(one.dog.reports, 0) << one.dog.message;
+}
+
+TEST_F(StandstillTest, AnEndlessLoopIsFoundThoughItSharesItsCore) {
+  Watched one("turning in circles");
+  const auto turn = [&] {
+    share_a_core();
+    while (one.dog.reports == 0) {
+    }
+  };
+  std::thread loop(turn), other(turn);
+  loop.join();
+  other.join();
+  EXPECT_NE(one.dog.message.find("has made no progress for 0."), std::string::npos) << one.dog.message;
+  EXPECT_NE(one.dog.message.find("turning in circles"), std::string::npos) << one.dog.message;
 }
 
 TEST(WatchdogDeathTest, AHungThreadEndsTheProgramAndIsNamed) {

@@ -25,7 +25,7 @@ PAPER_MODELS = (  # of its Table 1
     *("vgg16", "resnet18", "resnet50", "resnet101", "alexnet", "resnext50", "resnext101", "inception_v3"),
     *("densenet121", "squeezenet1_0"),
 )
-DOUBTFUL_SHARE = 0.2  # of the time that a rank was ready but had no core (pipeline/host/starved_time.h)
+DOUBTFUL_SHARE = 0.2  # of the time that a rank was ready but had no core (pipeline/host/core_time.h)
 FIGURES = ("microbatch", "microbatches", "planning_s", "one_device_s", "imbalance")
 
 

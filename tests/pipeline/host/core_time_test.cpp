@@ -1,15 +1,17 @@
 // These tests say for how long a thread had no core: of two that want one core, one always waits, and one
-// that sleeps does not.
-#include "pipeline/host/starved_time.h"
+// that sleeps does not. The system counts that, so no load of the machine changes the tests of a process.
+#include "pipeline/host/core_time.h"
 
 #include <gtest/gtest.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <barrier>
 #include <chrono>
 #include <filesystem>
 #include <thread>
 
+#include "pipeline/host/seconds.h"
 #include "tests/pipeline/host/without_core.h"
 
 namespace antichain {
@@ -21,13 +23,15 @@ double seconds(clockid_t clock) {
   return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
 }
 
-class Starved : public ::testing::Test {
+class CoreTime : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!std::filesystem::exists("/proc/thread-self/schedstat"))
       GTEST_SKIP() << "this system does not count it";
   }
 };
+class Starved : public CoreTime {};  // by the clock
+class ThreadsWithoutACore : public CoreTime {};
 
 TEST_F(Starved, OneOfTwoOnACoreWaits) {
   constexpr double work_s = 0.15;  // of each
@@ -59,6 +63,33 @@ TEST_F(Starved, SleepingIsNotStarving) {
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   // However late it is woken.
   EXPECT_LE(starved.seconds(), seconds(CLOCK_MONOTONIC) - begin_s - 0.05);
+}
+
+TEST_F(ThreadsWithoutACore, AThreadWithoutACoreIsCountedAlsoWhileItWaits) {
+  const double begin_s = now_s();
+  StarvedThreads starved(::getpid());
+  const StarvedThread thread;
+  while (starved.seconds() < 0.3) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(25));
+    starved.look();
+  }
+  EXPECT_LE(starved.seconds(), now_s() - begin_s);
+}
+
+TEST_F(ThreadsWithoutACore, WhoSleepsHasNoNeedOfACore) {
+  const double begin_s = now_s();
+  StarvedThreads starved(::getpid());
+  std::atomic<bool> done{false};
+  std::thread sleeper([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(150));
+    done = true;
+  });
+  while (!done) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(25));
+    starved.look();
+  }
+  sleeper.join();
+  EXPECT_LE(starved.seconds(), now_s() - begin_s - 0.15) << "however late it was woken";
 }
 
 }  // namespace

@@ -1,14 +1,32 @@
-// StarvedThreads measures for how long a process was kept from running: the longest time in which one of its
-// threads was ready to run while others had its core. The system counts it for each thread
-// (/proc/PID/task/TID/schedstat). A thread that sleeps, waits for messages or is stopped is not ready.
+// For how long a thread was ready to run while others had its core, as the system counts it
+// (/proc/PID/task/TID/schedstat). Such time is not the thread's own work. A thread that sleeps, waits for
+// messages or is stopped is not ready.
 #pragma once
 
 #include <sys/types.h>
 
 #include <map>
+#include <string>
 
 namespace antichain {
 
+// Counts for the thread that constructs it, from then on.
+class StarvedTime {
+ public:
+  StarvedTime();
+  double seconds() const;  // 0 where the system does not count it
+
+ private:
+  const std::string file_;
+  const double begin_s_;
+};
+
+// A measurement is doubtful when the thread lacked a core for at least this fraction of its time. A thread
+// with a core to itself lacks it for some hundredths of the time.
+constexpr double doubtful_starved_share = 0.2;
+
+// StarvedThreads measures for how long a process was kept from running: the longest time in which one of its
+// threads lacked a core.
 class StarvedThreads {
  public:
   // Watches all threads of `process` except the calling one, from now on. The process must be on this host

@@ -1,4 +1,4 @@
-#include "pipeline/host/starved_threads.h"
+#include "pipeline/host/core_time.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -7,17 +7,29 @@
 #include <charconv>
 #include <filesystem>
 #include <fstream>
-#include <string>
 #include <vector>
 
 #include "pipeline/host/seconds.h"
-#include "pipeline/host/starved_time.h"
 
 namespace antichain {
 namespace {
 
 // This is longer than any clock tick: a thread that ran in between shows a longer run time at the end.
 constexpr double shortest_look_s = 0.02;
+
+// A CoreTime is what the system has counted for one thread; it is zero where the system counts nothing.
+struct CoreTime {
+  double ran_s = 0;     // on a core
+  double waited_s = 0;  // ready, but without one; a wait is added once it is over
+};
+
+// The file reads "nanoseconds on a core, nanoseconds ready but without one, times given one".
+CoreTime core_time(const std::string& schedstat_file) {
+  std::ifstream in(schedstat_file);
+  uint64_t ran = 0, waited = 0;
+  if (!(in >> ran >> waited)) return {};
+  return {1e-9 * double(ran), 1e-9 * double(waited)};
+}
 
 std::vector<pid_t> threads_of(const std::string& process) {
   std::vector<pid_t> threads;
@@ -42,6 +54,11 @@ bool is_ready(const std::string& thread) {
 }
 
 }  // namespace
+
+StarvedTime::StarvedTime()
+    : file_(fmt::format("/proc/self/task/{}/schedstat", ::gettid())), begin_s_(core_time(file_).waited_s) {}
+
+double StarvedTime::seconds() const { return core_time(file_).waited_s - begin_s_; }
 
 StarvedThreads::StarvedThreads(pid_t process) : process_(process), looked_at_s_(now_s()) {
   const std::string folder = fmt::format("/proc/{}", process_);
