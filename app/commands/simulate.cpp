@@ -22,6 +22,7 @@
 #include "framework/json.h"
 #include "pipeline/host/launch.h"
 #include "pipeline/host/seconds.h"
+#include "pipeline/program/program.h"
 #include "pipeline/simulate/trace_events.h"
 
 namespace antichain {
@@ -31,7 +32,7 @@ struct SimulateOptions {
   PlanningOptions planning;
   ScheduleOptions schedule;
   int microbatches = default_microbatches, width = 0;  // 0: the terminal's
-  bool compare = false;
+  bool compare = false, program = false;
   std::string json_file, trace_file, plan_file, schedule_file, html_file;
 };
 
@@ -101,6 +102,7 @@ void run(const SimulateOptions& options) {
   fmt::print("{}\n{}\n{}", describe(plan, profile, task),
              draw(timeline, plan.ranks(), grid_width(options.width)),
              describe(timeline, plan, profile, schedule, task));
+  if (options.program) fmt::print("\n{}", print(compile(schedule, profile, plan), step_network(profile)));
   // 4. Write the files.
   if (!options.json_file.empty())
     write_output(options.json_file, simulation_json(timeline, plan, profile, schedule,
@@ -126,6 +128,9 @@ void add_simulate(CLI::App& app) {
       command, "Schedule", "--compare-schedules", options->compare, {},
       "plan and simulate every schedule, and print them side by side; with --plan, those that the plan fits")
       ->excludes("--schedule");
+  add_option(command, "Schedule", "--print-program", options->program, {},
+             "print which tensors each action reads and writes")
+      ->excludes("--compare-schedules");
   add_width_option(command, options->width)->excludes("--compare-schedules");
   add_output_option(command, "--json", options->json_file, "write the prediction");
   add_output_option(command, "--trace", options->trace_file,
