@@ -1,6 +1,7 @@
 // What the program writes to its standard streams, whatever their state: a disk may be full, and a pipe's
-// reader may have gone or may pause. Notes, warnings and the reason why it ends go to standard error, and only
-// say() and say_last() write there. Text that can't be written is dropped: they throw nothing and end nothing.
+// reader may have gone or may pause. Notes, warnings and the reason why it ends go to standard error, and
+// only say() and say_last() write there. Text that can't be written is dropped: they throw nothing and end
+// nothing.
 //
 // The log of a run keeps what is printed, as plain text. It leaves out what only a terminal understands: a
 // line that a progress bar overwrites again and again appears once, in its last state.

@@ -25,8 +25,8 @@ std::string styled(Style, const std::string& text);
 std::string styled_on_standard_error(Style, const std::string& text);
 
 // Returns a sentence (framework/say.h) as it stands on standard error: on a terminal it is wrapped at words,
-// and warnings and errors have colours. Elsewhere a sentence stays one line. If a text has several lines, only
-// the first is wrapped, because the others are a table.
+// and warnings and errors have colours. Elsewhere a sentence stays one line. If a text has several lines,
+// only the first is wrapped, because the others are a table.
 std::string shaped(Tone, const std::string& sentence);
 
 }  // namespace antichain

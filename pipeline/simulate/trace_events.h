@@ -1,6 +1,6 @@
-// This file writes a timeline as a trace: labelled time spans per rank in the Chrome trace-event format, which
-// Perfetto (ui.perfetto.dev) and chrome://tracing read. Predicted, rehearsed and measured traces have the same
-// names and arguments, so that they can be compared in one view.
+// This file writes a timeline as a trace: labelled time spans per rank in the Chrome trace-event format,
+// which Perfetto (ui.perfetto.dev) and chrome://tracing read. Predicted, rehearsed and measured traces have
+// the same names and arguments, so that they can be compared in one view.
 //
 //   name                                              arguments
 //   load 3, forward 3, backward 3                     stage, microbatch, action: the schedule's word, "0F3"
@@ -34,8 +34,8 @@ struct TraceEvent {
 // `profile` must have the nodes of the timeline's messages.
 std::vector<TraceEvent> to_trace(const Timeline&, const Profile& profile);
 
-// Returns the JSON object form of the format: one complete event ("ph": "X") a line, times in microseconds, and
-// one named track per rank (the Chromium project, "Trace Event Format").
+// Returns the JSON object form of the format: one complete event ("ph": "X") a line, times in microseconds,
+// and one named track per rank (the Chromium project, "Trace Event Format").
 std::string to_chrome_trace(const std::vector<TraceEvent>&, const std::string& title);
 
 }  // namespace antichain

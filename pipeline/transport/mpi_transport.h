@@ -34,8 +34,8 @@ class MpiSession {
   std::unique_ptr<Watchdog> watchdog_;
 };
 
-// Returns the MPI library's name and version in one line: "Open MPI v4.1.4"; "no MPI" in a build without it. This needs no
-// MPI session.
+// Returns the MPI library's name and version in one line: "Open MPI v4.1.4"; "no MPI" in a build without
+// it. This needs no MPI session.
 std::string mpi_library();
 
 }  // namespace antichain
