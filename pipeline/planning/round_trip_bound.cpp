@@ -96,11 +96,19 @@ class RoundTripBound {
     one_source_ = dag_.next(dag_.empty()).size() == 1;
     every_gradient_ = true;
     for (size_t n = 0; n < both_.size(); ++n)
-      every_gradient_ = every_gradient_ && (sends_back(n) || dag_.graph().consumers[n].empty());
+      for (const int to : dag_.graph().consumers[n])
+        every_gradient_ = every_gradient_ && sends_back(size_t(to), n);
   }
 
-  bool sends_back(size_t n) const {
-    return profile_.nodes[size_t(dag_.graph().nodes[n].front())].needs_gradient;
+  // Says whether a node sends a gradient back to one of its inputs. Each may be several of the profile's
+  // nodes.
+  bool sends_back(size_t from, size_t to) const {
+    const std::vector<int>& inputs = dag_.graph().nodes[to];
+    return std::ranges::any_of(dag_.graph().nodes[from], [&](int n) {
+      return std::ranges::any_of(profile_.nodes[size_t(n)].inputs, [&](int input) {
+        return profile_.nodes[size_t(input)].needs_gradient && std::ranges::count(inputs, input) > 0;
+      });
+    });
   }
 
   // Finds the longest ways of nodes, each of which sends its output there and needs a gradient back.
@@ -112,13 +120,12 @@ class RoundTripBound {
       number[n] = int64_t(n);
       if (graph.inputs[n].empty() && one_source_) before[n] = 0;
       for (const int from : graph.inputs[n])
-        if (sends_back(size_t(from)) && before[size_t(from)] != nothing_ns)
+        if (sends_back(n, size_t(from)) && before[size_t(from)] != nothing_ns)
           before[n] = std::max(before[n], before[size_t(from)] + both_[size_t(from)]);
     }
     for (size_t n = nodes; n-- > 0;)
-      if (sends_back(n))
-        for (const int to : graph.consumers[n])
-          after[n] = std::max(after[n], both_[size_t(to)] + after[size_t(to)]);
+      for (const int to : graph.consumers[n])
+        if (sends_back(size_t(to), n)) after[n] = std::max(after[n], both_[size_t(to)] + after[size_t(to)]);
     const std::vector<int64_t> number_of = dag_.sums(number);
     fill_.assign(states, no_bound_ns), trip_.assign(states, no_bound_ns);
     for (size_t s = 0; s < states; ++s)

@@ -14,8 +14,8 @@ class GradientTensors {
       : stage_(stage), network_(stage.network_), tensors_(tensors), parted_(parted), end_(stage.end_) {}
 
   void add();
-  // Adds room for what the other replicas send, from the end of the bucket's last backward on: first a part of
-  // their gradients, then their sums of other parts.
+  // Adds room for what the other replicas send, from the end of the bucket's last backward on: first a part
+  // of their gradients, then their sums of other parts.
   void add_terms();
 
  private:

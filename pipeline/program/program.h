@@ -1,8 +1,9 @@
 // A Program is a step with its operands named. A schedule says who does what and when; the program adds, for
-// each rank, the buffers that hold the step's tensors, and, for each action, which of them it reads and writes.
-// It is compiled once, by passes, and everything that asks which tensors an action touches reads it here:
+// each rank, the buffers that hold the step's tensors, and, for each action, which of them it reads and
+// writes. It is compiled once, by passes, and everything that asks which tensors an action touches reads it
+// here:
 //
-//   Schedule, Plan, StepNetwork ─▶ operands ▸ rings ▸ check ─▶ Program
+//   Schedule, Plan, StepNetwork ─▶ operands ▸ rings ─▶ Program
 //             Program ─▶ runner · rehearsal · order of messages · predicted memory · text
 //
 //   operands   stage_operands.cpp     which tensors outlive an action, and what reads and writes them
@@ -11,14 +12,14 @@
 //
 // A tensor lives in one of two ways:
 //
-//   ring       a copy per micro-batch in flight; the rank's n-th micro-batch has copy n mod copies. Kept outputs,
-//              the stash, received and sent tensors, and statistics are rings.
-//   passing    it is born and dies within one action, and shares an arena with all others that do, by lifetime:
-//              outputs that no backward reads again, gradients on their way through the stage, and, as these
-//              go, other replicas' gradients.
+//   ring       a copy per micro-batch in flight; the rank's n-th micro-batch has copy n mod copies. Kept
+//              outputs, the stash, received and sent tensors, and statistics are rings.
+//   passing    it is born and dies within one action, and shares an arena with all others that do, by
+//              lifetime: outputs that no backward reads again, gradients on their way through the stage,
+//              and, as these go, other replicas' gradients.
 //
-// A rank's stages take turns in one arena, because they compute one after the other. Two stages of a rank that
-// share a tensor use the same ring, so nothing is copied between them.
+// A rank's stages take turns in one arena, because they compute one after the other. Two stages of a rank
+// that share a tensor use the same ring, so nothing is copied between them.
 //
 // A feature that changes what a step keeps is a pass here. Recomputation would insert a second forward before
 // the backward, and the lifetimes, so the copies, follow.
@@ -98,8 +99,8 @@ struct StatisticsPart {
 
 // StageTensors say which buffer holds which tensor of one stage of a rank.
 struct StageTensors {
-  // There is one per node: outputs of own nodes, loaded inputs, received activations, and outputs of the rank's
-  // other stages.
+  // There is one per node: outputs of own nodes, loaded inputs, received activations, and outputs of the
+  // rank's other stages.
   std::map<int, BufferId> output;
   std::map<int, std::vector<BufferId>> stash;
   BufferId all_statistics = no_buffer;  // a block for each micro-batch of the step, other replicas' too
@@ -131,7 +132,8 @@ struct RankProgram {
   std::vector<Buffer> buffers;
   std::map<int, StageTensors> stages;
   std::vector<Instruction> instructions;
-  // Instructions refer to these: those of a stage's verb, and those of a stage's message, by whether it is sent.
+  // Instructions refer to these: those of a stage's verb, and those of a stage's message, by whether it is
+  // sent.
   std::map<std::pair<int, Verb>, Operands> of_compute;
   std::map<std::pair<std::pair<int, Message>, bool>, Operands> of_messages;
 };
@@ -146,8 +148,8 @@ struct Program {
 enum class Feed { when_loaded, one_ahead };
 
 // The plan and the schedule must be valid for the profile, and the schedule must outlive the program. Throws
-// Error when a node that needs a gradient has no loss behind it, and for two stages that are on one rank in some
-// micro-batches only.
+// Error when a node that needs a gradient has no loss behind it, and for two stages that are on one rank in
+// some micro-batches only.
 Program compile(const Schedule&, const Profile&, const Plan&, const StepNetwork&, Mode,
                 Feed = Feed::when_loaded);
 // Compiles it as far as a profile tells, for training where the schedule has backwards.

@@ -91,8 +91,8 @@ bool StageOperands::read_again_by(int node, int output) const {
   return trains_ && of.has_backward && (node == output ? of.rereads_output : of.rereads(output));
 }
 
-// Says whether an own output is needed after the stage's forward: by a backward, by another rank, or by another
-// stage of this one.
+// Says whether an own output is needed after the stage's forward: by a backward, by another rank, or by
+// another stage of this one.
 bool StageOperands::outlives_forward(int node) const {
   return read_again_by(node, node) || sent_.contains(node) ||
          std::ranges::any_of(consumers_[size_t(node)], [&](int c) {
@@ -113,7 +113,8 @@ void StageOperands::add_outputs() {
   }
 }
 
-// The tensor is an own node's output, a loaded input, a received activation, or an earlier stage's of the rank.
+// The tensor is an own node's output, a loaded input, a received activation, or an earlier stage's of the
+// rank.
 void StageOperands::add_output(int node) {
   const StepNode& of = network_[size_t(node)];
   BufferId& buffer = tensors_.output[node];

@@ -1,5 +1,5 @@
-// A StepNetwork is the network as the memory of a step sees it: what each node reads, what it writes, and what
-// its backward reads again. It comes from a lowered graph, or, with less detail, from a profile.
+// A StepNetwork is the network as the memory of a step sees it: what each node reads, what it writes, and
+// what its backward reads again. It comes from a lowered graph, or, with less detail, from a profile.
 #pragma once
 
 #include <vector>

@@ -18,8 +18,8 @@ using SumTurns = std::function<std::vector<Turn>(int bucket, bool scatters)>;
 // `order` is that of this rank, from issue_order.
 std::vector<Turn> turns_of(const std::vector<int>& order, const RankProgram&, const SumTurns& of_sum);
 
-// Returns this rank's turns in the order that the ranks find for the program. Collective. Throws Error when they
-// find different orders.
+// Returns this rank's turns in the order that the ranks find for the program. Collective. Throws Error when
+// they find different orders.
 std::vector<Turn> agreed_turns(const Program&, const Plan&, const Profile&, Job&, const SumTurns& of_sum);
 
 }  // namespace antichain

@@ -1,10 +1,10 @@
 // The runner executes a rank's program. It is an interpreter with one switch over the verbs.
 //
 // Between steps it owns nothing but memory. A rank may have several stages, and each action says its own.
-// Weights belong to the RankModel, the order of actions and their tensors to the Program, messages go by the Transport, and
-// samples come from a BatchSource. Each kind of action is the work of one object: StepMessages, NodeCalls
-// with GradientFolds, ReplicaSum, InputFeed, NumberWatch. The last two have one implementation for host
-// memory and one for devices; StepDevice makes them.
+// Weights belong to the RankModel, the order of actions and their tensors to the Program, messages go by the
+// Transport, and samples come from a BatchSource. Each kind of action is the work of one object:
+// StepMessages, NodeCalls with GradientFolds, ReplicaSum, InputFeed, NumberWatch. The last two have one
+// implementation for host memory and one for devices; StepDevice makes them.
 #pragma once
 
 #include <deque>
@@ -40,9 +40,9 @@ using NodeWatch = std::function<void(NodeId, int microbatch, const Tensor& y)>;
 class StageRunner : private NodeObserver {
  public:
   // `model` has the nodes of all stages of this rank. Everything referred to must outlive the runner, but not
-  // the plan and the profile. Collective where the transport is ordered: the ranks then agree on the order of messages, and
-  // it throws Error when they find different ones. It also throws Error for a plan or a schedule that does
-  // not fit the model.
+  // the plan and the profile. Collective where the transport is ordered: the ranks then agree on the order of
+  // messages, and it throws Error when they find different ones. It also throws Error for a plan or a
+  // schedule that does not fit the model.
   StageRunner(RankModel&, const Profile& profile, const Plan&, const Schedule&, Mode, Transport&);
 
   // Runs one step. Collective over the ranks of the schedule. Throws Error when samples can't be had, when a

@@ -1,5 +1,5 @@
-// StepMessages sends and receives the messages of one rank's step. It posts each receive as soon as the program
-// says that its memory is free, and names each message for the watchdog.
+// StepMessages sends and receives the messages of one rank's step. It posts each receive as soon as the
+// program says that its memory is free, and names each message for the watchdog.
 #pragma once
 
 #include <functional>
@@ -25,8 +25,8 @@ class StepMessages {
 
   // Names the messages, tells the transport their order, if it keeps one, and posts the first receives.
   void begin_step(const std::vector<Turn>& turns = {});
-  // These are about the instruction at the index: `send` posts its message, `wait` returns when it has arrived,
-  // and `done` posts the receives that the instruction has freed memory for.
+  // These are about the instruction at the index: `send` posts its message, `wait` returns when it has
+  // arrived, and `done` posts the receives that the instruction has freed memory for.
   void send(size_t index);
   void wait(size_t index);
   void done(size_t index);

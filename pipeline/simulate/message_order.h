@@ -3,8 +3,8 @@
 //
 // An exchange is done when all its ranks have reached it, and blocks the stream of each until then. It needs
 //
-//   of a message      the sender's S, and on the receiver the action that frees the buffer (Instruction::freed_by
-//                     in pipeline/program/program.h)
+//   of a message      the sender's S, and on the receiver the action that frees the buffer
+//                     (Instruction::freed_by in pipeline/program/program.h)
 //   of an all-reduce  two exchanges, a half of the time each: the replicas first send each other the terms
 //                     (reduce-scatter), once the last backward of each has passed the bucket's nodes, and
 //                     then the sums (all-gather), once each has come to its A

@@ -49,6 +49,16 @@ class Tied(nn.Module):
         return self.head(x if mask is None else x * mask[:, :, None] * scale)
 
 
+class Parted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.same, self.last = nn.Linear(4, 8), nn.Identity(), nn.Linear(4, 2)
+
+    def forward(self, x):
+        a, b = self.first(x).chunk(2, 1)
+        return self.last(self.same(a) * b)
+
+
 class Whole(nn.Module):
     def forward(self, x):
         return x.argmax(1)
@@ -120,6 +130,12 @@ class ProfileTorch(unittest.TestCase):
                 self.assertEqual(profile.data["microbatch"], 3)
                 self.assertEqual(profile.data["called_once"], ["embed", "head"])
                 self.assertEqual(len(antichain.plan(profile, stages=2).stages), 2)
+
+    def test_gradients_go_through_calls_that_return_what_they_were_given(self):
+        profile = antichain.profile_torch(Parted(), torch.randn(3, 4), seconds=0.0)
+        calls = [n for n in profile.data["nodes"] if n["role"] == "compute"]
+        self.assertEqual([n["name"] for n in calls if not n["needs_gradient"]], [])
+        self.assertIn("getitem", [n["op"] for n in calls])
 
     def test_what_is_frozen_costs_no_update(self):
         net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 3))

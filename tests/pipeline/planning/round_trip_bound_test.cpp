@@ -12,6 +12,7 @@
 #include "partition/search/antichain_search.h"
 #include "pipeline/planning/makespan_bound.h"
 #include "pipeline/planning/order_bound.h"
+#include "pipeline/planning/planning.h"
 #include "tests/pipeline/planning/networks.h"
 
 namespace antichain::test {
@@ -70,6 +71,19 @@ TEST(RoundTripBound, IsBelowTheBoundOfEveryCut) {
   }
   EXPECT_GT(cases, 60);
   EXPECT_GT(sharper, cases / 4) << "it is often as large as it can be";
+}
+
+// Nodes that stay together are one node of the search. Here what the second node hands on needs no gradient,
+// so no stage before the third waits for one that follows.
+TEST(RoundTripBound, IsBelowTheStepWhereGradientsEndWithinNodesThatStayTogether) {
+  Profile profile = chain(4, {.forward_s = 1, .backward_input_s = 1, .backward_weight_s = 1});
+  profile.nodes[3].needs_gradient = false;
+  profile.nodes[3].cost.backward_input_s = profile.nodes[3].cost.backward_weight_s = 0;
+  for (const int microbatches : {1, 2, 8}) {
+    const PlanOptions options{.stages = 2, .microbatches = microbatches, .together = {{2, 3}, {4, 5}}};
+    const Plan plan = plan_network(profile, options, Method::antichain, Policy::one_f_one_b);
+    EXPECT_LE(pace_bound_s(profile, options, false), plan.step_s * (1 + 1e-9));
+  }
 }
 
 // Stage r of eight equal stages waits 7 − r round trips of 2 between its first forward and its first input

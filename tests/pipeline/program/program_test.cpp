@@ -1,5 +1,6 @@
-// Rings have golden numbers of copies, and meet their definition on random schedules: a copy may be written again
-// when this rank's last use of it is over and holding back a peer's recv of it would hold back the write, too.
+// Rings have golden numbers of copies, and meet their definition on random schedules: a copy may be written
+// again when this rank's last use of it is over and holding back a peer's recv of it would hold back the
+// write, too.
 #include "pipeline/program/program.h"
 
 #include <gtest/gtest.h>
@@ -55,9 +56,10 @@ std::vector<Rings> rings_of_chain(int stages, const Policy& policy, int microbat
   return all;
 }
 
-// Stage s knows that stage s + 1 has activation m when gradient m is back, which is before its forward m + (S −
-// s). It knows that stage s − 1 has gradient m when activation m + (S − s + 1) arrives; in the drain none arrives
-// any more, so that the last S − s + 1 gradients need copies of their own. What is received has one copy more.
+// Stage s knows that stage s + 1 has activation m when gradient m is back, which is before its forward m + (S
+// − s). It knows that stage s − 1 has gradient m when activation m + (S − s + 1) arrives; in the drain none
+// arrives any more, so that the last S − s + 1 gradients need copies of their own. What is received has one
+// copy more.
 TEST(Rings, OneForwardOneBackward) {
   EXPECT_EQ(rings_of_chain(4, Policy::one_f_one_b, 8),
             (std::vector<Rings>{{4, 4, 2, 0}, {3, 3, 4, 4}, {2, 2, 3, 3}, {1, 1, 2, 2}}));
@@ -102,7 +104,8 @@ TEST(Rings, AFeedThatIsAheadHasACopyMore) {
   EXPECT_EQ(copies(program.ranks[0], Content::input), 2);
 }
 
-// Takes the peer's recv and everything after it away: what can no longer be reached certainly happens after it.
+// Takes the peer's recv and everything after it away: what can no longer be reached certainly happens after
+// it.
 bool certainly_after(const Schedule& schedule, int peer, int recv_index, int rank, int index) {
   Schedule held_back = schedule;
   held_back.ranks[size_t(peer)].resize(size_t(recv_index));

@@ -1,5 +1,5 @@
-// This file counts the micro-batches that a rank has in flight of a stage, and lists the policies under which a
-// stage may have several ranks.
+// This file counts the micro-batches that a rank has in flight of a stage, and lists the policies under which
+// a stage may have several ranks.
 #pragma once
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // This stand-in for NCCL carries out what ranks issue, with nothing but NCCL's rules. Each rank has a stream
 // for each lane. What heads it stays there until the other ranks of that exchange have it at the head of
 // theirs. Messages have no names, so a send meets whatever receive of that pair is there. The stand-in shares
-// nothing with the pass that makes orders; from the program it takes when a receive can be posted. It says who stands
-// where when nothing moves any more.
+// nothing with the pass that makes orders; from the program it takes when a receive can be posted. It says
+// who stands where when nothing moves any more.
 #pragma once
 
 #include <fmt/format.h>

@@ -203,8 +203,8 @@ TEST(PeakMemory, OfReplicasIsThatOfTheirShare) {
   const Profile profile = chain(2, cost);
   const Plan plan = replicated(one_node_each(profile), {2, 1});
   const auto bytes = peak_memory_bytes(make_schedule(profile, plan, Policy::one_f_one_b, 3), plan, profile);
-  // Weights, stash, output (kept and sent), received gradients (one posted ahead, where there is one), and what
-  // the other replica sends of its gradients, in whole parts of 64 bytes.
+  // Weights, stash, output (kept and sent), received gradients (one posted ahead, where there is one), and
+  // what the other replica sends of its gradients, in whole parts of 64 bytes.
   const int64_t even = 3 * 7 + 2 * 3 + 2 * 100 + 2 * 100 + 64;
   const int64_t odd = 3 * 7 + 1 * 3 + 1 * 100 + 1 * 100 + 64;
   EXPECT_EQ(bytes[0], even);

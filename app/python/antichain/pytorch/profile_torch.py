@@ -126,7 +126,7 @@ class Meter:
         self.clock.begin_node()
         with torch.autograd.graph.saved_tensors_hooks(lambda t: saved.append(t) or t, lambda t: t):
             first, value = self.clock.timed(forward)
-        outputs = [t for t in tensors_in(value) if t.grad_fn is not None]
+        outputs = [t for t in tensors_in(value) if t.requires_grad]  # some calls return what they were given
         if outputs:
             self.learns.add(name)
         forward_s = self.clock.median(forward, first)
