@@ -1,5 +1,6 @@
 #include "pipeline/host/core_time.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -24,11 +25,19 @@ struct CoreTime {
 };
 
 // The file reads "nanoseconds on a core, nanoseconds ready but without one, times given one".
-CoreTime core_time(const std::string& schedstat_file) {
-  std::ifstream in(schedstat_file);
+CoreTime core_time(int schedstat) {
+  char text[96];
+  const ssize_t size = schedstat < 0 ? -1 : ::pread(schedstat, text, sizeof text, 0);
   uint64_t ran = 0, waited = 0;
-  if (!(in >> ran >> waited)) return {};
+  const char* const end = text + std::max<ssize_t>(size, 0);
+  const auto [behind, error] = std::from_chars(text, end, ran);
+  if (size <= 0 || error != std::errc() || behind == end) return {};
+  if (std::from_chars(behind + 1, end, waited).ec != std::errc()) return {};
   return {1e-9 * double(ran), 1e-9 * double(waited)};
+}
+
+FileHandle open_schedstat(const std::string& thread) {
+  return FileHandle(::open((thread + "/schedstat").c_str(), O_RDONLY | O_CLOEXEC));
 }
 
 std::vector<pid_t> threads_of(const std::string& process) {
@@ -56,14 +65,14 @@ bool is_ready(const std::string& thread) {
 }  // namespace
 
 StarvedTime::StarvedTime()
-    : file_(fmt::format("/proc/self/task/{}/schedstat", ::gettid())), begin_s_(core_time(file_).waited_s) {}
+    : file_(open_schedstat("/proc/thread-self")), begin_s_(core_time(file_).waited_s) {}
 
 double StarvedTime::seconds() const { return core_time(file_).waited_s - begin_s_; }
 
 StarvedThreads::StarvedThreads(pid_t process) : process_(process), looked_at_s_(now_s()) {
   const std::string folder = fmt::format("/proc/{}", process_);
   for (const pid_t id : threads_of(folder)) {
-    const CoreTime now = core_time(fmt::format("{}/task/{}/schedstat", folder, id));
+    const CoreTime now = core_time(open_schedstat(fmt::format("{}/task/{}", folder, id)));
     threads_[id] = {.waited_before_s = now.waited_s, .waited_s = now.waited_s, .ran_s = now.ran_s};
   }
 }
@@ -77,7 +86,7 @@ void StarvedThreads::look() {
 
 void StarvedThreads::read(pid_t id, double since_last_s) {
   const std::string folder = fmt::format("/proc/{}/task/{}", process_, id);
-  const CoreTime now = core_time(folder + "/schedstat");
+  const CoreTime now = core_time(open_schedstat(folder));
   Thread& thread = threads_[id];
   const bool ready = is_ready(folder);
   if (ready && thread.ready && now.ran_s > 0 && now.ran_s == thread.ran_s) thread.unserved_s += since_last_s;

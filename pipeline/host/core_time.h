@@ -6,7 +6,8 @@
 #include <sys/types.h>
 
 #include <map>
-#include <string>
+
+#include "framework/file_handle.h"
 
 namespace antichain {
 
@@ -17,7 +18,7 @@ class StarvedTime {
   double seconds() const;  // 0 where the system does not count it
 
  private:
-  const std::string file_;
+  const FileHandle file_;  // stays open, because a rehearsal reads it at every action
   const double begin_s_;
 };
 
