@@ -171,7 +171,7 @@ std::string missing_options(const CLI::App& command, const std::string& sentence
   return names + sentence.substr(name.size());
 }
 
-// Of the command that was parsed last.
+// These are of the command that was parsed last.
 bool dry_run = false, quiet_given = false;
 std::string config_file;  // read before: with_config()
 

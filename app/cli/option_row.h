@@ -32,8 +32,8 @@ struct OptionVariable {
   bool* flag = nullptr;
 };
 
-// What another value of an option changes in a training run. A checkpoint's manifest has the facts of the
-// kinds network and recipe, and a resumed run must share them.
+// An OptionKind says what another value of an option changes in a training run. A checkpoint's manifest has
+// the facts of the kinds network and recipe, and a resumed run must share them.
 enum class OptionKind {
   unsaid,     // train has no such option
   network,    // changes numbers, as part of the network

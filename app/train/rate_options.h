@@ -7,7 +7,8 @@
 
 namespace antichain {
 
-// The fact of the warm-up in a manifest. It depends on the length of an epoch where the recipe has a warm-up.
+// Returns what a manifest says of the warm-up. It depends on the length of an epoch where the recipe has a
+// warm-up.
 inline constexpr const char* warmup_fact = "warm-up steps";
 
 void add_rate_options(CLI::App&, TrainCommandOptions&);

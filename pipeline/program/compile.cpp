@@ -1,3 +1,4 @@
+// This file calls the passes that make a program of a schedule, one rank after the other.
 #include <fmt/format.h>
 
 #include "framework/error.h"

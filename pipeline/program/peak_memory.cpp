@@ -1,3 +1,4 @@
+// The memory of a rank is predicted from its program's buffers and the profile's bytes of weights.
 #include <algorithm>
 #include <map>
 

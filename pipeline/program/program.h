@@ -128,6 +128,9 @@ struct Instruction : Action {
 };
 
 struct RankProgram {
+  RankProgram() = default;
+  RankProgram(RankProgram&&) = default;  // not copied, because instructions refer to its operands
+
   RankSeats seats;
   std::vector<Buffer> buffers;
   std::map<int, StageTensors> stages;
@@ -158,8 +161,8 @@ Program compile(const Schedule&, const Profile&, const Plan&);
 // Prints one line an instruction, after a line for each rank:
 //
 //   rank 1
-//     1R0:a2<0    writes relu[0]
-//     1F0         reads relu[0], writes conv.stash[0]
+//     1R0:a2<0  writes relu[0]
+//     1F0  reads relu[0]  writes conv.stash[0]
 //
 // The number in brackets is the copy.
 std::string print(const Program&, const StepNetwork&);

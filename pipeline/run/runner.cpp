@@ -7,6 +7,7 @@
 
 #include "framework/error.h"
 #include "pipeline/run/action_text.h"
+#include "pipeline/run/message_turns.h"
 
 namespace antichain {
 namespace {
