@@ -1,5 +1,7 @@
 #include "framework/fuse.h"
 
+#include <algorithm>
+
 #include "framework/backend.h"
 
 namespace antichain {
@@ -40,9 +42,11 @@ class Fuser {
     const NodeId last = chain.members.back();
     if (from_.consumers(last).size() != 1) return false;
     const NodeId next = from_.consumers(last)[0];
+    if (from_[last].signature.y.shape != from_[next].signature.y.shape) return false;
     std::vector<NodeId> others = from_[next].inputs;
+    const auto input = int(std::ranges::find(others, last) - others.begin());
     if (taken_[size_t(next)] || std::erase(others, last) != 1) return false;
-    std::shared_ptr<const Op> fused = chain.op->then(*from_[next].op);
+    std::shared_ptr<const Op> fused = chain.op->then(*from_[next].op, input);
     if (!fused) return false;
     const KernelEntry& entry = backend_.entry(fused->type());
     if (!entry.fuses || !entry.fuses(*fused)) return false;

@@ -19,7 +19,7 @@ std::string BatchNorm::str() const {
   return fmt::format("batch_norm(eps {}, momentum {}{})", options.eps, options.momentum, fused);
 }
 
-std::shared_ptr<const Op> BatchNorm::then(const Op& next) const {
+std::shared_ptr<const Op> BatchNorm::then(const Op& next, int /*input*/) const {
   BatchNormOptions fused = options;
   if (options.relu || options.activation) return nullptr;
   if (next.type() == "relu")

@@ -44,7 +44,7 @@ class BatchNorm : public Op {
   std::string_view type() const override { return "batch_norm"; }
   std::string str() const override;
   Signature infer(std::span<const Shape> x) const override;  // x  N x C x H x W, twice with add
-  std::shared_ptr<const Op> then(const Op& next) const override;
+  std::shared_ptr<const Op> then(const Op& next, int input) const override;
 
   const BatchNormOptions options;
 };

@@ -34,7 +34,7 @@ std::string Conv2d::str() const {
                      o.relu ? ", relu" : "");
 }
 
-std::shared_ptr<const Op> Conv2d::then(const Op& next) const {
+std::shared_ptr<const Op> Conv2d::then(const Op& next, int /*input*/) const {
   if (options.relu || next.type() != "relu") return nullptr;
   Conv2dOptions fused = options;
   fused.relu = true;

@@ -51,7 +51,7 @@ class Conv2d : public Op {
   std::string_view type() const override { return "conv2d"; }
   std::string str() const override;
   Signature infer(std::span<const Shape> x) const override;
-  std::shared_ptr<const Op> then(const Op& next) const override;
+  std::shared_ptr<const Op> then(const Op& next, int input) const override;
 
   // Returns the shape of the filters for an input, K x C/groups x kernel.h x kernel.w even with `matrix`.
   Shape filters(const Shape& x) const;

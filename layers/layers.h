@@ -9,6 +9,7 @@
 #include "layers/conv2d.h"
 #include "layers/conv_transpose2d.h"
 #include "layers/dropout.h"
+#include "layers/elementwise.h"
 #include "layers/flatten.h"
 #include "layers/global_pool.h"
 #include "layers/group_norm.h"

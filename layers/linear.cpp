@@ -19,7 +19,7 @@ std::string Linear::str() const {
                      options.relu ? ", relu" : "");
 }
 
-std::shared_ptr<const Op> Linear::then(const Op& next) const {
+std::shared_ptr<const Op> Linear::then(const Op& next, int /*input*/) const {
   if (options.relu || next.type() != "relu") return nullptr;
   LinearOptions fused = options;
   fused.relu = true;

@@ -32,7 +32,7 @@ class Linear : public Op {
   std::string_view type() const override { return "linear"; }
   std::string str() const override;
   Signature infer(std::span<const Shape> x) const override;
-  std::shared_ptr<const Op> then(const Op& next) const override;
+  std::shared_ptr<const Op> then(const Op& next, int input) const override;
 
   const LinearOptions options;
 };

@@ -34,6 +34,7 @@ class ReadFields {
   }
 
  private:
+  static void read(const JsonReader& from, std::string& value) { value = from.string(); }
   static void read(const JsonReader& from, bool& value) { value = from.boolean(); }
   static void read(const JsonReader& from, int& value) {
     value = int(from.integer(-most_option, most_option));
@@ -94,8 +95,10 @@ class ReadFields {
   template <class T>
   static void read(const JsonReader& from, std::vector<T>& values) {
     const std::vector<JsonReader> all = from.elements();
-    if (all.size() > size_t(Shape::max_rank))
-      from.fail(fmt::format("{} numbers are the most", int(Shape::max_rank)));
+    constexpr bool is_text = std::is_same_v<T, std::string>;
+    constexpr int most = is_text ? ElementwiseProgram::most_steps : int(Shape::max_rank);
+    if (all.size() > size_t(most))
+      from.fail(fmt::format("{} {} are the most", most, is_text ? "texts" : "numbers"));
     values.resize(all.size());
     for (size_t i = 0; i < all.size(); ++i) read(all[i], values[i]);
   }
@@ -257,6 +260,10 @@ const std::vector<Row>& rows() {
       row<DropoutOptions>(
           "dropout", [](Name node, DropoutOptions o) { return std::make_shared<Dropout>(o.p, node); },
           [](const Op& op) { return DropoutOptions{as<Dropout>(op).p}; }),
+      row<ElementwiseOptions>(
+          "elementwise",
+          [](Name, const ElementwiseOptions& o) { return std::make_shared<Elementwise>(o); },
+          [](const Op& op) { return as<Elementwise>(op).options; }),
       row<Flatten>("flatten"),
       row<GlobalAveragePool>("global_average_pool"),
       row<GroupNorm, GroupNormOptions>("group_norm"),

@@ -19,6 +19,7 @@ KernelEntry global_average_pool_entry();
 KernelEntry add_entry();
 KernelEntry concat_entry();
 KernelEntry dropout_entry();
+KernelEntry elementwise_entry();
 KernelEntry layer_scale_entry();
 KernelEntry mean_entry();
 KernelEntry multiply_entry();

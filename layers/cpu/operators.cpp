@@ -15,6 +15,7 @@ Operators operators() {
           {"conv2d", conv2d_entry()},
           {"conv_transpose2d", conv_transpose2d_entry()},
           {"dropout", dropout_entry()},
+          {"elementwise", elementwise_entry()},
           {"flatten", reshape_entry()},
           {"global_average_pool", global_average_pool_entry()},
           {"group_norm", group_norm_entry()},

@@ -12,6 +12,7 @@ std::map<std::string, KernelEntry, std::less<>> operators(Factors factors) {
           {"conv2d", conv2d_entry(factors)},
           {"conv_transpose2d", conv_transpose2d_entry(factors)},
           {"dropout", dropout_entry()},
+          {"elementwise", elementwise_entry()},
           {"flatten", reshape_entry()},
           {"global_average_pool", global_average_pool_entry()},
           {"group_norm", group_norm_entry()},

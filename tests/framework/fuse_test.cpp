@@ -19,7 +19,7 @@ class Norm : public Pointwise {
  public:
   explicit Norm(std::string behind = {}) : Pointwise("norm", true), behind_(std::move(behind)) {}
   std::string str() const override { return "norm" + behind_; }
-  std::shared_ptr<const Op> then(const Op& next) const override {
+  std::shared_ptr<const Op> then(const Op& next, int input) const override {
     if (behind_.ends_with("relu") || (next.type() != "add" && next.type() != "relu")) return nullptr;
     return std::make_shared<Norm>(behind_ + "+" + std::string(next.type()));
   }

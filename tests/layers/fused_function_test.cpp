@@ -71,14 +71,14 @@ INSTANTIATE_TEST_SUITE_P(BatchNorm, FusedFunction,
 TEST(FusedFunction, FollowsANormWithoutAnAdd) {
   const BatchNorm norm({}), added({.add = true});
   const Activate silu(ActivationFunction::silu);
-  const auto fused = norm.then(silu);
+  const auto fused = norm.then(silu, 0);
   ASSERT_TRUE(fused);
   EXPECT_EQ(fused->str(), "batch_norm(eps 1e-05, momentum 0.1, silu)");
-  EXPECT_FALSE(fused->then(silu));
-  EXPECT_FALSE(added.then(silu));
+  EXPECT_FALSE(fused->then(silu, 0));
+  EXPECT_FALSE(added.then(silu, 0));
   const auto fuses = cpu_engine().entry("batch_norm").fuses;
   EXPECT_TRUE(fuses(*fused));
-  EXPECT_FALSE(fuses(*norm.then(Activate(ActivationFunction::sigmoid))));
+  EXPECT_FALSE(fuses(*norm.then(Activate(ActivationFunction::sigmoid), 0)));
   const Shape x{2, 8, 4, 4};
   EXPECT_EQ(fused->infer({&x, 1}).forward_flops,
             norm.infer({&x, 1}).forward_flops + silu.infer({&x, 1}).forward_flops);

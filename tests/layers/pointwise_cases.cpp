@@ -1,6 +1,7 @@
 #include "tests/layers/pointwise_cases.h"
 
 #include "layers/activate.h"
+#include "layers/elementwise.h"
 #include "layers/layer_scale.h"
 #include "layers/multiply.h"
 #include "layers/softmax.h"
@@ -21,6 +22,17 @@ OpCase activation(std::string name, ActivationFunction function, Shape x) {
 
 OpCase product(std::string name, Shape a, Shape b) {
   return {std::move(name), std::make_shared<Multiply>(), {a, b}};
+}
+
+// Each step rounds its float32 result, and a gradient passes through all of them.
+OpCase formula(std::string name, std::vector<Shape> x, std::vector<std::string> steps,
+               std::optional<Shape> parameter = std::nullopt, double spread = 2) {
+  return {.name = "elementwise_" + std::move(name),
+          .op = std::make_shared<Elementwise>(
+              ElementwiseOptions{std::move(steps), parameter, Initialiser::normal(1)}),
+          .x = std::move(x),
+          .input_roundings = 3,
+          .spread = spread};
 }
 
 OpCase scaled(std::string name, Shape x) {
@@ -71,6 +83,35 @@ std::vector<OpCase> pointwise_cases() {
           product("multiply_gates_large", {2, 40, 29, 31}, {2, 40, 1, 1}),
           product("multiply_gates_odd", {3, 17, 5, 3}, {3, 17, 1, 1}),
           product("multiply_gates_two_blocks", {2, 24, 9, 9}, {2, 24, 1, 1}),
+          formula("add_number", {{5, 17}}, {"add x0 1.5"}),
+          formula("axes_of_one", {{3, 4, 1, 6}, {3, 1, 5, 1}}, {"multiply x0 x1", "sin s0", "add s0 s1"}),
+          formula("blocked", {{2, 20, 5, 3}}, {"cos x0", "exp s0"}),
+          formula("chain", {{5, 17}, {5, 17}},
+                  {"multiply x0 0.5", "tanh s0", "subtract x1 s1", "multiply s2 x0", "sigmoid s3",
+                   "divide s4 3"}),
+          formula("clamp", {{3, 300}}, {"clamp x0 -0.5003 1.2507"}),
+          formula("constant_divided", {{3, 7}}, {"multiply x0 x0", "add s0 1", "divide 1 s1"}),
+          formula("differences", {{3, 20, 2, 3}, {3, 20, 2, 3}},
+                  {"subtract x0 x1", "negate s0", "multiply s1 2"}),
+          formula("elu", {{3, 40}}, {"elu x0 1.5"}, {}, 5),
+          formula("expm1", {{3, 40}}, {"expm1 x0"}),
+          formula("gate_of_pixels", {{2, 17, 5, 3}, {2, 1, 5, 3}}, {"sigmoid x1", "multiply x0 s0"}),
+          formula("leaky_relu", {{3, 10, 3, 5}}, {"leaky_relu x0 0.01"}),
+          formula("logarithms", {{3, 70}}, {"abs x0", "add s0 0.1", "log s1", "log1p s0", "add s2 s3"}),
+          formula("maximum", {{3, 70}, {3, 70}}, {"maximum x0 x1", "minimum s0 0.7507"}),
+          formula("mish", {{5, 16, 7, 7}}, {"softplus x0", "tanh s0", "multiply x0 s1"}, {}, 6),
+          formula("position", {{3, 6, 5}}, {"add x0 p"}, Shape{1, 6, 5}),
+          formula("power", {{3, 50}, {3, 50}}, {"abs x0", "add s0 0.2", "power s1 x1"}),
+          formula("power_of_number", {{3, 50}}, {"power x0 3"}),
+          formula("prelu", {{4, 5, 9, 9}}, {"leaky_relu x0 p"}, Shape{5, 1, 1}),
+          formula("relu_square", {{3, 17}}, {"relu x0", "multiply s0 s0"}),
+          formula("rezero", {{4, 5, 3, 3}, {4, 5, 3, 3}}, {"multiply x1 p", "add x0 s0"},
+                  Shape(std::initializer_list<int64_t>{})),
+          formula("rows_of_one", {{3, 1}, {3, 900}}, {"subtract x1 x0"}),
+          formula("select", {{3, 70}, {3, 70}}, {"greater x0 0.2507", "where s0 x0 x1"}),
+          formula("spread", {{4, 300, 7}}, {"multiply x0 p", "sin s0"}, Shape{300, 1}),
+          formula("square_root", {{3, 50}}, {"multiply x0 x0", "add s0 0.01", "sqrt s1"}),
+          formula("token", {{3, 1, 5}}, {"multiply x0 p"}, Shape{4, 1}),
           scaled("layer_scale", {5, 32, 7, 7}),
           scaled("layer_scale_odd", {3, 17, 5, 3}),
           scaled("layer_scale_parts", {3, 24, 29, 31}),

@@ -30,6 +30,7 @@ class ReferenceBackend : public Backend {
                 {"conv2d", conv2d()},
                 {"conv_transpose2d", conv_transpose2d()},
                 {"dropout", dropout()},
+                {"elementwise", elementwise()},
                 {"flatten", flatten()},
                 {"global_average_pool", global_average_pool()},
                 {"group_norm", group_norm()},

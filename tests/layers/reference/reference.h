@@ -37,6 +37,7 @@ KernelEntry multiply();
 KernelEntry softmax();
 KernelEntry stochastic_depth();
 KernelEntry interpolate();
+KernelEntry elementwise();
 // shapes.cpp
 KernelEntry mean();
 KernelEntry permute();
