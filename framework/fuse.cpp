@@ -80,6 +80,10 @@ class Fuser {
 
 }  // namespace
 
-Graph fuse(const Graph& graph, const Backend& backend) { return Fuser(graph, backend).run(); }
+// A second pass lets a node join a chain that has swallowed its consumer.
+Graph fuse(const Graph& graph, const Backend& backend) {
+  Graph fused = Fuser(graph, backend).run();
+  return fused.size() == graph.size() ? fused : fuse(fused, backend);
+}
 
 }  // namespace antichain

@@ -121,7 +121,7 @@ Elementwise::Elementwise(ElementwiseOptions o)
 std::string Elementwise::str() const {
   std::string text = fmt::format("elementwise({}", fmt::join(options.steps, "; "));
   if (options.parameter)
-    text += fmt::format("; p {} {}", options.parameter->str(), antichain::str(options.init));
+    text += fmt::format("; p {} {}", options.parameter->str(), antichain::str(options.parameter_init));
   return text + ")";
 }
 
@@ -151,7 +151,7 @@ Signature Elementwise::infer(std::span<const Shape> x) const {
       throw Error(fmt::format("the parameter of {} has no samples, so it can't be repeated to {}: {}",
                               p.str(), y.str(), str()));
     fit("the parameter", p);
-    s.params = {{"", p, options.init}};
+    s.params = {{"", p, options.parameter_init}};
   }
   s.y = {.shape = y};
   for (int i = 0; i < program.steps; ++i)
@@ -176,7 +176,8 @@ std::shared_ptr<const Op> Elementwise::then(const Op& op, int input) const {
       if (word[0] == 's') return fmt::format("s{}", program.steps + number);
       return fmt::format("x{}", program.inputs + number - (number > input ? 1 : 0));
     }));
-  if (!both.parameter) both.parameter = next->options.parameter, both.init = next->options.init;
+  if (!both.parameter)
+    both.parameter = next->options.parameter, both.parameter_init = next->options.parameter_init;
   return std::make_shared<Elementwise>(std::move(both));
 }
 

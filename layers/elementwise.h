@@ -53,13 +53,13 @@ struct ElementwiseProgram {
 struct ElementwiseOptions {
   std::vector<std::string> steps = {};
   std::optional<Shape> parameter = std::nullopt;
-  Initialiser init = {};  // of the parameter
+  Initialiser parameter_init = {};
 };
 template <class Visit>
 void fields(ElementwiseOptions& o, Visit&& visit) {
   visit("steps", o.steps);
   visit("parameter", o.parameter);
-  visit("init", o.init);
+  visit("parameter_init", o.parameter_init);
 }
 
 class Elementwise : public Op {

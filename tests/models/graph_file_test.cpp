@@ -77,6 +77,10 @@ struct Everything {
     x = layer_norm(g, "ln", x, {.channels = true, .eps = 1e-6f, .bias = false});
     x = layer_norm(g, "ln2", x, {.over = {g.shape(x)[2], g.shape(x)[3]}});
     x = layer_scale(g, "scale", x, {.init = 0.1});
+    x = elementwise(g, "formula", {x, x},
+                    {.steps = {"multiply x0 p", "leaky_relu s0 0.125", "add s1 x1"},
+                     .parameter = Shape{8, 1, 1},
+                     .parameter_init = Initialiser::uniform(0.5)});
     x = stochastic_depth(g, "depth", x, 0.25, Drop::batch);
     x = conv_transpose2d(g, "up", x,
                          {.out = 4,
@@ -144,6 +148,9 @@ TEST(GraphFile, EveryOptionIsPartOfTheHash) {
                                                {"axes", {3}},
                                                {"keep_dims", false},
                                                {"shape", {-1}},
+                                               {"steps", {"multiply x0 p"}},
+                                               {"parameter", {1}},
+                                               {"parameter_init", {{"kind", "normal"}, {"a", 7}}},
                                                {"h", 1},
                                                {"w", 1},
                                                {"function", "silu"},
