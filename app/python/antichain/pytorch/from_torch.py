@@ -17,7 +17,8 @@ from antichain.pytorch.operators import OPERATORS, ROWS
 from antichain.pytorch.record import Training, record
 from antichain.pytorch.refusal import check_module, checked_number, refuse
 from antichain.pytorch.same import check_same
-from antichain.pytorch.translate import Value, translate
+from antichain.pytorch.translate import translate
+from antichain.translation import Value
 
 RESERVED = ("images", "labels", "loss")
 MOST_EXACT = 2**24  # whole numbers that float32 has
