@@ -379,7 +379,7 @@ class Refusals(Folder):
             self.assertTrue(said.startswith("antichain: ") and said.count("\n") == 1, said)
         with unittest.mock.patch.dict(os.environ, ANTICHAIN="/nowhere"):
             said = self.command("export", "w.h5", "net.onnx", "--model=no", code=3)
-        self.assertEqual(said, "antichain: can't start the program /nowhere: No such file or directory\n")
+        self.assertEqual(said, "antichain: the program /nowhere can't be started: No such file or directory\n")
 
     def test_what_is_there_stays(self):
         (self.folder / "net.onnx").write_bytes(Parts().model().SerializeToString())

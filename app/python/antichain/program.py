@@ -138,6 +138,29 @@ def sentence(said):
     return "".join(said[begins[-1] :] if begins else said).strip().removeprefix(NAME)
 
 
+def call(words, listener=lambda line, error: None):
+    """Runs words[0], and returns the lines that it wrote to both streams. The rest is as `run` says."""
+    lines = {False: [], True: []}
+    try:
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        process = subprocess.Popen(words, **pipes, encoding="utf-8", errors="replace")
+    except (OSError, TypeError, ValueError) as problem:
+        why = getattr(problem, "strerror", None) or problem
+        raise AntichainError(f"the program {words[0]} can't be started: {why}") from problem
+    with process:
+        try:
+            for line, error in _lines(process):
+                lines[error].append(line)
+                listener(line, error)
+        except BaseException:
+            process.terminate()
+            raise
+    if process.returncode:
+        ended = f"{words[0]} {words[1]} ended with code {process.returncode}"
+        raise AntichainError(sentence(lines[True]) or ended, process.returncode)
+    return lines.values()
+
+
 def run(command, *arguments, listener=print_line, **options):
     """Runs `antichain COMMAND ARGUMENT … --option=value …` and returns what it printed, an Output.
 
@@ -157,29 +180,9 @@ def run(command, *arguments, listener=print_line, **options):
     if command[0] in WITH_RESULTS and not {"json", "config", "results"}.intersection(options):
         held = tempfile.TemporaryDirectory()
         options["json"] = os.path.join(held.name, "results.json")
-    printed, said = [], []
     with held or contextlib.nullcontext():
-        try:
-            process = subprocess.Popen(
-                [find(), *command, *map(os.fspath, arguments), *flags(command, options)],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                encoding="utf-8",
-                errors="replace",
-            )
-        except (OSError, TypeError, ValueError) as problem:
-            raise AntichainError(f"the program can't be started: {problem}") from problem
-        with process:
-            try:
-                for line, error in _lines(process):
-                    (said if error else printed).append(line)
-                    listener(line, error)
-            except BaseException:
-                process.terminate()
-                raise
-        if process.returncode:
-            ended = f"antichain {' '.join(command)} ended with code {process.returncode}"
-            raise AntichainError(sentence(said) or ended, process.returncode)
+        words = [find(), *command, *map(os.fspath, arguments), *flags(command, options)]
+        printed, said = call(words, listener)
         output = Output("".join(printed))
         output.warnings = [line.removeprefix(WARNING).strip() for line in said if line.startswith(WARNING)]
         output.results = _results(options, output)

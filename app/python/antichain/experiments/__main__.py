@@ -289,6 +289,7 @@ def run(words):
 
 
 def main():
+    os.environ["NO_COLOR"] = "1"  # mpirun's ranks write to terminals of its own
     try:
         run(sys.argv[1:])
         sys.stdout.flush()
