@@ -11,9 +11,10 @@ import dataclasses
 import inspect
 import math
 
-from antichain.graph_operators import DEFAULTS, PAIRS, one_or_two, output_shape, padding, pair, parts_of, reach
+from antichain.graph_operators import DEFAULTS, PAIRS, one_or_two, output_shape
+from antichain.graph_operators import padding, pair, parts_of, reach
 
-WRONG = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)  # what odd options make of a row
+WRONG = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)  # what odd options do to a row
 
 
 class Unsupported(Exception):
@@ -27,6 +28,21 @@ def refuse_if(condition, what):
 
 def only(what, value, *supported):
     refuse_if(value not in supported, f"{what} {value}")
+
+
+def attempt(steps, make, stand_in):
+    """Makes nodes of all steps. Returns those that can't be made, each with what is not supported, so that
+    one refusal has all of them. `stand_in` enters something for their results, if it knows of any: what
+    is behind one of which it knows nothing makes no sentence of its own ("")."""
+    problems = []
+    for step in steps:
+        try:
+            make(step)
+        except Unsupported as problem:
+            stand_in(step)
+            if str(problem):
+                problems.append((step, str(problem)))
+    return problems
 
 
 class Table(dict):
@@ -244,7 +260,7 @@ class Shaping:
     def clamp(self, x, low, high):
         if low == 0 and (high is None or high > 3e38):
             return self.same_axes("relu", self.tensor(x))
-        refuse_if((low, high) != (0, 6), f"a clamp to {low} … {high} (0 and 6 are ReLU6, and 0 alone is ReLU)")
+        refuse_if((low, high) != (0, 6), f"a clamp to {low} … {high} (0 and 6 are ReLU6, 0 alone ReLU)")
         return self.activate(x, "relu6")
 
     def dropout(self, x, op, p, **options):

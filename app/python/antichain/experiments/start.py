@@ -57,24 +57,23 @@ class Program:
         except (ValueError, KeyError, TypeError) as problem:
             sentence = f"{self.path} is not the program antichain: name another by --program"
             raise refusal(sentence, 127) from problem
-        if starts_ranks and not self.launcher and launcher != "threads":
-            raise refusal("--launcher has no words: give mpirun, srun, threads, or leave it out")
-        if not starts_ranks or not self.launcher:
+        if starts_ranks and launcher != "threads":
+            self._check_launcher(launcher, "".join(self.launcher[:1]), libraries)
+
+    def _check_launcher(self, launcher, first, libraries):
+        if not first:
+            why = "has no words: give mpirun, srun, threads, or leave it out"
+        elif NO_MPI in libraries:
+            why = f"is {first}, but {self.path} is built without MPI, so {first} can't start its "
+            why += "ranks: name a program with MPI by --program, or give --launcher threads"
+        elif not shutil.which(first):
+            why = f"begins with '{first}', which is no program here: give mpirun, srun, threads, or words "
+            why += 'such as "mpirun -n {}"'
+        elif not any("{}" in word for word in self.launcher):
+            why = f"'{launcher}' does not say how many ranks to start: write {{}} for their number"
+        else:
             return
-        first = self.launcher[0]
-        if NO_MPI in libraries:
-            raise refusal(
-                f"{self.path} is built without MPI, so {first} can't start its ranks: name one with MPI by"
-                " --program, or give --launcher threads"
-            )
-        if not shutil.which(first):
-            raise refusal(
-                f"--launcher begins with '{first}', which is no program here: give mpirun, srun, threads, or"
-                ' words such as "mpirun -n {}"'
-            )
-        if not any("{}" in word for word in self.launcher):
-            sentence = f"--launcher '{launcher}' does not say how many ranks to start"
-            raise refusal(f"{sentence}: write {{}} for their number")
+        raise refusal(f"--launcher {why}")
 
     def ask(self, *words):
         """Returns what a short command prints. Throws AntichainError with its sentence."""

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import math
 import pathlib
 import re
 import sys
@@ -18,7 +19,7 @@ from antichain.onnx.messages import DAMAGED, Constant, Node, read_file
 from antichain.onnx.rows import ROWS
 from antichain.onnx.simplify import simplify
 from antichain.refusal import grouped, not_supported
-from antichain.translation import WRONG, Names, Shaping, Unsupported, Value, refuse_if, unknown
+from antichain.translation import WRONG, Names, Shaping, Unsupported, Value, attempt, refuse_if, unknown
 
 # Every tensor has so many samples while translating: a prime, so that no other extent is equal by chance.
 SAMPLES = 251
@@ -105,15 +106,14 @@ class Translation(Shaping):
         return self.node.called or self.node.op
 
     def _take_part(self, name, own, part, shape):
-        if part.array.size != numpy.prod(shape, dtype=object):
-            said, wanted = text(part.array.shape), text(shape)
-            own = own.replace("_", " ") or "factor"
-            raise Unsupported(f"'{self.node.op}' with a {own} of {said} where {wanted} is expected")
+        said = f"a {own.replace('_', ' ') or 'factor'} of {text(part.array.shape)} where {text(shape)}"
+        fits = part.array.size == math.prod(shape)
+        refuse_if(not fits, f"'{self.node.op}' with {said} is expected")
         # Exporters store equal tensors once, so vectors are copied. A matrix that two nodes share is one
         # parameter of the model, which would become two.
         if part.name and sum(extent != 1 for extent in part.array.shape) > 1:
-            if part.name in self.whole:
-                raise Unsupported(f"the weight '{part.name[:256]}' that another node uses, too,")
+            used = part.name in self.whole
+            refuse_if(used, f"the weight '{part.name[:256]}' that another node uses, too,")
             self.whole.add(part.name)
         self.constants.take(part.array.size)
         self.weights[f"{name}.{own}" if own else name] = part.array.reshape(shape)
@@ -133,14 +133,18 @@ class Translation(Shaping):
         self.values[name] = value
 
 
+def dims_of(info):
+    """Returns the extents of a tensor, 0 where they are open."""
+    return [d.dim_value for d in info.type.tensor_type.shape.dim]
+
+
 def add_input(t, info):
     def refuse(why, hint):
         raise AntichainError(f"{t.origin}: the input '{info.name[:256]}' {why}: {hint}")
 
-    tensor = info.type.tensor_type
-    if tensor.elem_type != onnx.TensorProto.FLOAT:
+    dims = dims_of(info)
+    if info.type.tensor_type.elem_type != onnx.TensorProto.FLOAT:
         refuse("is no float32 tensor", "networks compute with float32")
-    dims = [d.dim_value if d.HasField("dim_value") else -1 for d in tensor.shape.dim]
     if not 2 <= len(dims) <= 5:
         refuse(f"has {len(dims)} axes", "samples are the first of 2 to 5")
     for i, extent in enumerate(dims[1:], 1):
@@ -161,8 +165,7 @@ def inferred(file):
         graph = shape_inference.infer_shapes(file.model).graph
     except Exception:  # whatever the file has that the package does not know
         graph = file.model.graph
-    shapes = {i.name: [d.dim_value for d in i.type.tensor_type.shape.dim] for i in graph.value_info}
-    shapes.update((i.name, [d.dim_value for d in i.type.tensor_type.shape.dim]) for i in graph.output)
+    shapes = {info.name: dims_of(info) for info in [*graph.value_info, *graph.output]}
     fixed = {name: dims[1:] for name, dims in shapes.items() if len(dims) > 1 and min(dims[1:]) > 0}
     return {name: unknown((SAMPLES, *rest)) for name, rest in fixed.items()}
 
@@ -184,21 +187,23 @@ def translate_node(t, node):
 
 def translate_nodes(t, file, nodes):
     """Translates all nodes, and throws one AntichainError that says all that can't be."""
-    problems, shapes, hint = [], None, ""
-    for node in nodes:
-        try:
-            if node.op in ROWS and any(t.values.get(name, t) is None for name in node.inputs):
-                raise Unsupported("")  # behind what was not translated
-            translate_node(t, node)
-        except Unsupported as problem:
-            shapes = inferred(file) if shapes is None else shapes
-            if node.op not in ROWS:
-                hint = f": the operators are {', '.join(sorted(ROWS))}"
-            if str(problem):
-                problems.append((str(problem), f"{problem} at node '{node.called}'", node.called))
-            t.values.update((name, shapes.get(name)) for name in node.outputs if name not in t.values)
+    shapes, strange = None, False
+
+    def make(node):
+        lost = node.op in ROWS and any(t.values.get(name, t) is None for name in node.inputs)
+        refuse_if(lost, "")  # it is behind what was not translated
+        translate_node(t, node)
+
+    def stand_in(node):
+        nonlocal shapes, strange
+        shapes, strange = inferred(file) if shapes is None else shapes, strange or node.op not in ROWS
+        t.values.update((name, shapes.get(name)) for name in node.outputs if name not in t.values)
+
+    problems = attempt(nodes, make, stand_in)
     if problems:
-        raise AntichainError(f"{file.origin}: {not_supported(grouped(problems))}{hint}")
+        clauses = grouped((said, f"{said} at node '{node.called}'", node.called) for node, said in problems)
+        hint = f": the operators are {', '.join(sorted(ROWS))}" if strange else ""
+        raise AntichainError(f"{file.origin}: {not_supported(clauses)}{hint}")
 
 
 def add_loss(t, output):
@@ -211,10 +216,8 @@ def add_loss(t, output):
 
 def without_softmax(nodes, output):
     """A softmax at the end is a part of the loss that is added."""
-    for node in nodes:
-        if node.op in ("Softmax", "LogSoftmax") and node.outputs == [output] and len(node.inputs) == 1:
-            return node.inputs[0]
-    return output
+    ends = (node for node in nodes if node.op in ("Softmax", "LogSoftmax") and node.outputs == [output])
+    return next((node.inputs[0] for node in ends if len(node.inputs) == 1), output)
 
 
 def model_name(path):

@@ -14,6 +14,7 @@ import collections
 
 import numpy
 
+from antichain.graph_operators import needed
 from antichain.onnx.names import FORMS, HARDSIGMOID
 from antichain.onnx.patterns import Match, Matcher, pattern_of
 from antichain.translation import Unsupported
@@ -41,9 +42,9 @@ def _mean_axes(mean, constants):
 def _layer_norm(m, constants):
     means = m.all("ReduceMean")
     axes, eps = _mean_axes(means[0], constants), constants.find(m.letters["E"]).number
-    if not axes or eps is None or _mean_axes(means[1], constants) != axes:
-        return None
-    return {"axes": axes, "epsilon": eps} if all(x.attributes.get("keepdims", 1) == 1 for x in means) else None
+    kept = all(mean.attributes.get("keepdims", 1) == 1 for mean in means)
+    fits = axes and eps is not None and _mean_axes(means[1], constants) == axes and kept
+    return {"axes": axes, "epsilon": eps} if fits else None
 
 
 def _group_norm(m, constants):
@@ -163,9 +164,8 @@ def simplify(nodes, outputs, constants):
         else:
             makers.update((output, node) for output in node.outputs)
     outputs = [same.get(name, name) for name in outputs]
-    used, kept = set(outputs), []
-    for node in reversed(nodes):
-        if any(name and name in used and makers.get(name) is node for name in node.outputs):
-            used.update(node.inputs)
-            kept.append(node)
-    return kept[::-1], outputs
+
+    def gives(node):
+        return [name for name in node.outputs if name and makers.get(name) is node]
+
+    return needed(nodes, outputs, gives, lambda node: node.inputs), outputs

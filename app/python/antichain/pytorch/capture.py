@@ -9,7 +9,7 @@ import torch
 
 from antichain.error import AntichainError
 from antichain.pytorch import capture_export, capture_fx
-from antichain.pytorch.calls import Call, is_users, map_leaves, replay
+from antichain.pytorch.calls import DECIDES, SAME_FOR_ALL, Call, is_users, map_leaves, replay
 from antichain.pytorch.module_state import in_list, named
 from antichain.pytorch.normalise import flat, normalise
 
@@ -22,17 +22,15 @@ def example_images(example_inputs):
     """Returns the one input of a model: a tensor, or a sequence that has one."""
     inputs = list(example_inputs) if isinstance(example_inputs, (tuple, list)) else [example_inputs]
     if len(inputs) != 1 or not isinstance(inputs[0], torch.Tensor) or not inputs[0].is_floating_point():
-        raise AntichainError(
-            f"a model has one input, a tensor of floating-point numbers, but example_inputs has "
-            f"{[getattr(i, 'dtype', type(i).__name__) for i in inputs]}"
-        )
+        has = [getattr(i, "dtype", type(i).__name__) for i in inputs]
+        what = "a model has one input, a tensor of floating-point numbers"
+        raise AntichainError(f"{what}, but example_inputs has {has}")
+    shape = f"example_inputs has the shape {tuple(inputs[0].shape)}"
     if inputs[0].dim() < 2:
-        raise AntichainError(
-            f"example_inputs has the shape {tuple(inputs[0].shape)}, but its first axis is the samples "
-            "and a sample has one at least"
-        )
+        rule = "its first axis is the samples and a sample has one at least"
+        raise AntichainError(f"{shape}, but {rule}")
     if not inputs[0].shape.numel():
-        raise AntichainError(f"example_inputs has the shape {tuple(inputs[0].shape)}, which has no numbers")
+        raise AntichainError(f"{shape}, which has no numbers")
     try:
         images = inputs[0].detach().cpu().float()
     except Exception as problem:
@@ -45,10 +43,7 @@ def example_images(example_inputs):
 def said(problem):
     """Returns what an exception of PyTorch or of the user's code says, in one line."""
     if "DataDependent" in type(problem).__name__:
-        return (
-            "the numbers of a tensor decide what is computed next, but a model has to compute the same for "
-            "all inputs"
-        )
+        return f"{DECIDES}, but {SAME_FOR_ALL}"
     return f"{type(problem).__name__}: {(str(problem).strip().splitlines() or [''])[0]}"
 
 
@@ -88,9 +83,8 @@ def capture(module, examples, training=True):
         except AntichainError:
             raise
         except Exception as problem:
-            raise AntichainError(
-                f"{name} can't record the model{users_line(problem)}: {said(problem)}"
-            ) from problem
+            sentence = f"{name} can't record the model{users_line(problem)}: {said(problem)}"
+            raise AntichainError(sentence) from problem
     if not captured.outputs:
         raise AntichainError("the model returns no tensor")
     return captured, module
@@ -123,9 +117,8 @@ def check(module, captured, examples):
                 if any(call is output for output in captured.outputs)
             }
         except Exception as problem:
-            raise AntichainError(
-                f"the model can't run again{users_line(problem)}: {said(problem)}"
-            ) from problem
+            sentence = f"the model can't run again{users_line(problem)}: {said(problem)}"
+            raise AntichainError(sentence) from problem
     changed = [where for where, value in counters(module).items() if before.get(where, value) != value]
     if changed:
         raise AntichainError(

@@ -6,7 +6,7 @@ import dataclasses
 
 from antichain.error import AntichainError
 from antichain.pytorch.calls import Call, Kind, Tensor, map_references, references
-from antichain.translation import Names, Shaping, Unsupported, Value, unknown
+from antichain.translation import Names, Shaping, Unsupported, Value, attempt, refuse_if, unknown
 
 
 @dataclasses.dataclass
@@ -76,24 +76,16 @@ class Translation(Shaping):
 def parameter(t, what):
     """Returns the shape of a weight, which must be a parameter as the module has it."""
     if not isinstance(t, Tensor) or t.kind is not Kind.parameter:
-        raise Unsupported(
-            f"{what} that is {t if isinstance(t, Tensor) else 'computed'}, not a parameter of the model,"
-        )
+        said = t if isinstance(t, Tensor) else "computed"
+        raise Unsupported(f"{what} that is {said}, not a parameter of the model,")
     return t.shape
 
 
-@dataclasses.dataclass(frozen=True)
-class Problem:
-    """What of a call is not supported."""
-
-    said: str
-    call: Call
-
-
 def translate(captured, names_taken, rows):
-    """Returns the Translation of the calls, the values of the outputs in a list, and Problems, with which the
-    others mean nothing. `rows` is the table, by the calls' keys."""
-    known, problems, lost = {}, [], set()
+    """Returns the Translation of the calls, the values of the outputs in a list, and problems (as
+    antichain.translation.attempt has them), with which the others mean nothing. `rows` is the table, by the
+    calls' keys."""
+    known, lost = {}, set()  # by id
 
     def value_of(r):
         return known[id(r)] if isinstance(r, Call) else images if r.kind is Kind.input else r
@@ -104,20 +96,19 @@ def translate(captured, names_taken, rows):
         raise AntichainError("the model's output does not depend on its input")
     images = dataclasses.replace(unknown(first.shape), node="images")
     t = Translation(first.shape[0], Names([*names_taken, *(c.name for c in captured.calls)]))
-    for call in captured.calls:
+
+    def make(call):
         t.call = call
-        try:
-            if any(id(r) in lost for r in references(call)):  # a part of what was not translated
-                raise Unsupported("")
-            value = rows.make(t, call.key, *map_references(value_of, (call.args, call.kwargs)))
-        except Unsupported as problem:
-            value = None if call.shape is None else unknown(call.shape)
-            if str(problem):
-                problems.append(Problem(str(problem), call))
-            if value is None:
-                lost.add(id(call))
-        known[id(call)] = value
+        refuse_if(any(id(r) in lost for r in references(call)), "")  # a part of what was not translated
+        known[id(call)] = value = rows.make(t, call.key, *map_references(value_of, (call.args, call.kwargs)))
         last = t.nodes[-1] if t.nodes else None
         if isinstance(value, Value) and last and last.name == value.node and last.call is None:
             last.call, last.order = call, value.order
+
+    def stand_in(call):
+        known[id(call)] = unknown(call.shape or ())
+        if call.shape is None:
+            lost.add(id(call))
+
+    problems = attempt(captured.calls, make, stand_in)
     return t, [value_of(output) for output in captured.outputs], problems
