@@ -216,7 +216,7 @@ class Refusals(Folder):
         file = Parts()
         last = change(file)
         model = file.model()
-        if last:
+        if callable(last):
             last(model)
         return self.refused(model, *parts)
 

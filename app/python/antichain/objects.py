@@ -17,6 +17,7 @@ import numpy
 
 from antichain import program
 from antichain.error import AntichainError
+from antichain.files import json_of
 
 
 class JsonFile:
@@ -60,10 +61,8 @@ class Profile(JsonFile):
     part = "nodes"
 
     def text(self):
-        """Returns the file with one line a node, so that two can be compared."""
-        head = json.dumps({key: value for key, value in self.data.items() if key != "nodes"})
-        lines = ",\n".join("  " + json.dumps(node) for node in self.data["nodes"])
-        return f'{head[:-1]},\n"nodes": [\n{lines}\n]}}\n'
+        head = {key: value for key, value in self.data.items() if key != "nodes"}
+        return json_of(head, nodes=self.data["nodes"])
 
     @property
     def names(self):

@@ -47,11 +47,17 @@ def attempt(steps, make, stand_in):
 
 class Table(dict):
     """The rows by the names of a framework's operators. A row is a function of a Shaping and of what the
-    framework gives its operator, by the names that it has there. It returns a Value, or several."""
+    framework gives its operator, by the names that it has there. It returns a Value, or several. Its first
+    argument is a computed tensor, unless the row takes what it gets (`raw`)."""
 
-    def row(self, *names):
+    def __init__(self):
+        super().__init__()
+        self.raw = set()
+
+    def row(self, *names, raw=False):
         def enter(function):
             self.update(dict.fromkeys(names, function))
+            self.raw.update(names if raw else ())
             return function
 
         return enter
@@ -65,6 +71,8 @@ class Table(dict):
     def make(self, t, name, args, keywords):
         """Returns what the row makes of arguments. Throws Unsupported."""
         refuse_if(name not in self, f"'{name}'")
+        if args and name not in self.raw:
+            args = [t.tensor(args[0]), *args[1:]]
         try:
             return self[name](t, *args, **keywords)
         except WRONG as problem:
@@ -255,18 +263,18 @@ class Shaping:
     # What the operators of several frameworks become
 
     def activate(self, x, function):
-        return self.same_axes("activate", self.tensor(x), {"function": function})
+        return self.same_axes("activate", x, {"function": function})
 
     def clamp(self, x, low, high):
         if low == 0 and (high is None or high > 3e38):
-            return self.same_axes("relu", self.tensor(x))
+            return self.same_axes("relu", x)
         refuse_if((low, high) != (0, 6), f"a clamp to {low} … {high} (0 and 6 are ReLU6, 0 alone ReLU)")
         return self.activate(x, "relu6")
 
     def dropout(self, x, op, p, **options):
         """Returns x with numbers or samples left out with the probability p."""
         refuse_if(not 0 <= p < 1, f"{op} of {p}")
-        return self.same_axes(op, self.tensor(x), {"p": p, **options}) if p else self.tensor(x)
+        return self.same_axes(op, x, {"p": p, **options}) if p else x
 
     def conv(self, x, shape, parts, pads, **options):
         """Returns the convolution of an image with weights of that shape."""
@@ -307,7 +315,7 @@ class Shaping:
 
     def group_norm(self, x, groups, eps, parts):
         options = {"groups": groups, "eps": eps, "affine": bool(parts)}
-        return self.emit("group_norm", [self.plain(self.tensor(x))], options, parts=parts)
+        return self.emit("group_norm", [self.plain(x)], options, parts=parts)
 
     def softmax(self, x, axis):
         if x.rank == 2:

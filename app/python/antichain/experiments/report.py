@@ -82,11 +82,12 @@ class Report:
     def summary(self):
         """Returns the speedups, a few lines for a terminal."""
         shown = [ranks for ranks in self.study.ranks if ranks > 1 or self.study.ranks == [1]]
+        methods = self.study.methods
         rows = [
-            [model, str(ranks), *(number(self._speedup(model, method, ranks)) for method in self.study.methods)]
+            [model, str(ranks), *(number(self._speedup(model, method, ranks)) for method in methods)]
             for model, ranks in itertools.product(self.study.models, shown)
         ]
-        table = text_table(["model", "ranks", *self.study.methods], rows, keys=2)
+        table = text_table(["model", "ranks", *methods], rows, keys=2)
         return f"Speedup over one rank, {self.mode}\n{table}"
 
     def comparison(self):

@@ -18,13 +18,13 @@ ROWS = Table()
 
 
 def alike(op, options):
-    return lambda t, x: t.same_axes(op, t.tensor(x), options)
+    return lambda t, x: t.same_axes(op, x, options)
 
 
 ROWS.update({name: alike(*ours) for name, ours in ALIKE.items()})
 ROWS["Swish"] = alike("activate", {"function": "silu"})
-ROWS["Identity"] = lambda t, x: t.tensor(x)
-ROWS["GlobalAveragePool"] = lambda t, x: t.emit("global_average_pool", [t.image(t.tensor(x), 1)[0]])
+ROWS["Identity"] = lambda t, x: x
+ROWS["GlobalAveragePool"] = lambda t, x: t.emit("global_average_pool", [t.image(x, 1)[0]])
 ROWS["Add"] = ROWS["Sum"] = lambda t, *inputs: functools.reduce(t.add, inputs)
 
 
@@ -49,10 +49,10 @@ def clip(t, x, min=None, max=None):
 @ROWS.row("Cast")
 def cast(t, x, to=1):
     only("Cast of a computed tensor to type", to, 1, 11)
-    return t.tensor(x)
+    return x
 
 
-@ROWS.row("CastLike")
+@ROWS.row("CastLike", raw=True)
 def cast_like(t, x, like):
     integers = isinstance(like, Constant) and not like.is_float
     refuse_if(integers, "CastLike a tensor of integers")
@@ -67,7 +67,7 @@ def dropout(t, x, ratio=0.5, training_mode=None):
 
 @ROWS.row("Softmax")
 def softmax(t, x, axis=None):
-    x, flattens = t.tensor(x), t.opset < 13  # all axes from that one on
+    flattens = t.opset < 13  # all axes from that one on
     axis = t.axis(x, (1 if flattens else -1) if axis is None else axis)
     refuse_if(axis < 1 or (flattens and axis != x.rank - 1), f"Softmax over axis {axis}")
     return t.softmax(x, axis)
@@ -96,7 +96,7 @@ def windows_of(x, kernel, strides=(1, 1), dilations=(1, 1), pads=(0,) * 4, auto_
     return {"stride": stride, "dilation": dilation}, pads
 
 
-@ROWS.row("Conv", "ConvTranspose")
+@ROWS.row("Conv", "ConvTranspose", raw=True)
 def conv(t, x, weight, bias=None, kernel_shape=None, group=1, output_padding=(0, 0), **windows):
     op = t.node.op
     x, zeros = t.padded_image(x, op) if op == "Conv" else (t.image_of(x, op), [0] * 4)
@@ -115,7 +115,7 @@ def conv(t, x, weight, bias=None, kernel_shape=None, group=1, output_padding=(0,
     return t.conv_transpose(x, shape, parts, pads, group, output_pad=more, **options)
 
 
-@ROWS.row("AveragePool", "MaxPool")
+@ROWS.row("AveragePool", "MaxPool", raw=True)
 def pool(t, x, kernel_shape=(), ceil_mode=0, count_include_pad=0, storage_order=0, **windows):
     op, average = t.node.op, t.node.op == "AveragePool"
     if "output_size" in windows:  # which simplify.py recognised
@@ -138,7 +138,6 @@ def pool(t, x, kernel_shape=(), ceil_mode=0, count_include_pad=0, storage_order=
 
 @ROWS.row("ReduceMean")
 def reduce_mean(t, x, axes=None, keepdims=1):
-    x = t.tensor(x)
     return t.mean(x, [t.axis(x, axis) for axis in t.integers(axes, "axes")], keepdims != 0)
 
 
@@ -147,7 +146,7 @@ def pad(t, x, pads, value=None, axes=None, mode="constant"):
     only("Pad of the mode", mode, "constant")
     refuse_if(t.number(value, "a value") not in (None, 0), "Pad by another value than 0")
     refuse_if(axes is not None, "Pad of chosen axes")
-    x, pads = t.tensor(x), t.integers(pads, "pads")
+    pads = t.integers(pads, "pads")
     if not any(pads):
         return x
     x = t.image_of(x, "Pad")
@@ -184,7 +183,7 @@ def resize(
 # Linear layers
 
 
-@ROWS.row("Gemm", "MatMul")
+@ROWS.row("Gemm", "MatMul", raw=True)
 def linear(t, x, weight, bias=None, alpha=1.0, beta=1.0, transA=0, transB=0):
     """x weightᵀ + bias, over the last axis of x."""
     for name, value, usual in (("alpha", alpha, 1), ("beta", beta, 1), ("transA", transA, 0)):
@@ -205,12 +204,11 @@ def batch_norm(t, x, scale, bias, mean, variance, epsilon=1e-5, momentum=0.9):
     parts["num_batches_tracked"] = Constant("", numpy.int64(0))
     # What the file calls momentum is the share of the old statistics.
     options = {"eps": t.float32(epsilon), "momentum": t.float32(round(1 - momentum, 6))}
-    return t.batch_norm(t.tensor(x), options, parts)
+    return t.batch_norm(x, options, parts)
 
 
 @ROWS.row("LayerNormalization")
 def layer_norm(t, x, scale=None, bias=None, axis=-1, axes=None, epsilon=1e-5):
-    x = t.tensor(x)
     axes = sorted(t.axis(x, i) for i in (range(t.axis(x, axis), x.rank) if axes is None else axes))
     refuse_if(not axes or axes[0] < 1, "LayerNormalization over the samples")
     neighbours = axes == list(range(axes[0], axes[0] + len(axes)))
@@ -224,7 +222,7 @@ def layer_norm(t, x, scale=None, bias=None, axis=-1, axes=None, epsilon=1e-5):
 
 @ROWS.row("GroupNormalization")
 def group_norm(t, x, scale=None, bias=None, num_groups=0, per_channel=0, epsilon=1e-5):
-    x, parts = t.tensor(x), t.weight_and_bias(scale, bias, "a scale")
+    parts = t.weight_and_bias(scale, bias, "a scale")
     refuse_if(len(parts) == 1, "GroupNormalization with a scale and no bias")
     for name, part in parts.items():
         times = x.shape[1] // max(part.array.size, 1)
@@ -236,13 +234,13 @@ def group_norm(t, x, scale=None, bias=None, num_groups=0, per_channel=0, epsilon
 
 @ROWS.row("InstanceNormalization")
 def instance_norm(t, x, scale, bias, epsilon=1e-5):
-    return t.group_norm(x, t.tensor(x).shape[1], t.float32(epsilon), t.weight_and_bias(scale, bias, "a scale"))
+    return t.group_norm(x, x.shape[1], t.float32(epsilon), t.weight_and_bias(scale, bias, "a scale"))
 
 
 # Products
 
 
-@ROWS.row("Mul")
+@ROWS.row("Mul", raw=True)
 def multiply(t, a, b):
     """A product with a constant of one factor per channel is a layer scale."""
     a, factor = (b, a) if isinstance(a, Constant) else (a, b)
@@ -258,7 +256,7 @@ def multiply(t, a, b):
     return t.same_axes("layer_scale", x, parts={"": factor})
 
 
-@ROWS.row("Div", "Sub")
+@ROWS.row("Div", "Sub", raw=True)
 def divide(t, a, b):
     raise Unsupported("a quotient" if t.node.op == "Div" else "a difference")
 
@@ -268,12 +266,12 @@ def divide(t, a, b):
 
 @ROWS.row("Shape")
 def shape(t, x, start=0, end=None):
-    return Constant("", numpy.int64(t.tensor(x).shape[start:end]))
+    return Constant("", numpy.int64(x.shape[start:end]))
 
 
 @ROWS.row("Reshape")
 def reshape(t, x, shape, allowzero=0):
-    x, to = t.tensor(x), t.integers(shape, "a shape")
+    to = t.integers(shape, "a shape")
     sample = math.prod(x.shape[1:])
     if not allowzero:
         to = [x.shape[i] if extent == 0 and i < x.rank else extent for i, extent in enumerate(to)]
@@ -294,14 +292,13 @@ def reshape(t, x, shape, allowzero=0):
 
 @ROWS.row("Flatten")
 def flatten(t, x, axis=1):
-    x = t.tensor(x)
     refuse_if(t.axis(x, axis) != 1, "Flatten at another axis than 1")
     return t.reshape(x, (t.batch, math.prod(x.shape[1:])))
 
 
 @ROWS.row("Squeeze", "Unsqueeze")
 def squeeze(t, x, axes=None):
-    x, axes, narrows = t.tensor(x), t.integers(axes, "axes"), t.node.op == "Squeeze"
+    axes, narrows = t.integers(axes, "axes"), t.node.op == "Squeeze"
     if narrows:
         axes = axes or [i for i in range(1, x.rank) if x.shape[i] == 1]
     change = numpy.squeeze if narrows else numpy.expand_dims
@@ -312,7 +309,7 @@ def squeeze(t, x, axes=None):
 
 @ROWS.row("Expand")
 def expand(t, x, shape):
-    x, to = t.tensor(x), t.integers(shape, "a shape")
+    to = t.integers(shape, "a shape")
     if to[:1] in ([1], [t.file_samples]):
         to[0] = t.batch
     fits = len(to) == x.rank and to[0] == t.batch and all(m == 1 or n in (1, m) for m, n in zip(x.shape, to))
@@ -322,7 +319,6 @@ def expand(t, x, shape):
 
 @ROWS.row("Transpose")
 def transpose(t, x, perm=None):
-    x = t.tensor(x)
     return t.in_order(x, natural(x.rank)[::-1] if perm is None else perm)
 
 
@@ -338,7 +334,7 @@ def concat(t, *inputs, axis=1):
 
 @ROWS.row("Slice")
 def slice_(t, x, starts, ends, axes=None, steps=None):
-    x, begins, ends = t.tensor(x), t.integers(starts, "starts"), t.integers(ends, "ends")
+    begins, ends = t.integers(starts, "starts"), t.integers(ends, "ends")
     axes = t.integers(axes, "axes", range(len(begins)))
     steps = t.integers(steps, "steps", [1] * len(begins))
     alike = len(begins) == len(ends) == len(axes) == len(steps)
@@ -350,8 +346,7 @@ def slice_(t, x, starts, ends, axes=None, steps=None):
 
 @ROWS.row("Split")
 def split(t, x, split=None, axis=0):
-    x, count = t.tensor(x), len(t.node.outputs)
-    axis = t.axis(x, axis)
+    axis, count = t.axis(x, axis), len(t.node.outputs)
     extent = x.shape[axis]
     each = math.ceil(extent / count)
     sizes = t.integers(split, "split") or [min(each, extent - i * each) for i in range(count)]
@@ -365,10 +360,9 @@ def split(t, x, split=None, axis=0):
 
 @ROWS.row("Gather")
 def gather(t, x, place, axis=0):
-    x = t.tensor(x)
     axis, extent = t.axis(x, axis), x.shape[axis]
-    one = isinstance(place, Constant) and not place.is_float and place.array.size == 1 and place.array.ndim < 2
-    refuse_if(not one, "Gather of other than one place of an axis")
+    one = isinstance(place, Constant) and not place.is_float and place.array.size == 1
+    refuse_if(not one or place.array.ndim > 1, "Gather of other than one place of an axis")
     inside = axis > 0 and -extent <= place.number < extent
     refuse_if(not inside, "Gather of samples, or beyond the end of an axis")
     at = place.number % extent

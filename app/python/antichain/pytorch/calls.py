@@ -127,7 +127,8 @@ def references(call):
 
 def needed(calls, outputs):
     """Returns those of the calls that the outputs depend on."""
-    return graph_operators.needed(calls, map(id, outputs), lambda c: [id(c)], lambda c: map(id, references(c)))
+    wanted = map(id, outputs)
+    return graph_operators.needed(calls, wanted, lambda c: [id(c)], lambda c: map(id, references(c)))
 
 
 def without_randomness(call, value_of):

@@ -10,7 +10,7 @@ from antichain import folder as files
 from antichain.error import AntichainError
 from antichain.folder import graph_text
 from antichain.pytorch.calls import Call, needed
-from antichain.pytorch.capture import capture, check, example_images, said
+from antichain.pytorch.capture import capture, check, example_images, told
 from antichain.pytorch.module_state import frozen, what_is_not_done
 from antichain.pytorch.names import name_calls
 from antichain.pytorch.operators import OPERATORS, ROWS
@@ -91,11 +91,8 @@ def logits_of(output, loss):
 def checked_labels(labels, batch, classes):
     if labels is None:
         return torch.arange(batch) % classes
-    try:
+    with told("labels are numbers of classes, or shares of them"):
         labels = torch.as_tensor(labels).detach().cpu()
-    except Exception as problem:
-        sentence = f"labels are numbers of classes, or shares of them: {said(problem)}"
-        raise AntichainError(sentence) from problem
     shares = labels.is_floating_point()
     shape, given = (batch, classes) if shares else (batch,), tuple(labels.shape)
     if given != shape:
@@ -206,10 +203,10 @@ def model_name(module):
     return re.sub(r"[^A-Za-z0-9_]", "_", type(module).__name__)[:64]
 
 
-def write_folder(module, example_inputs, loss, folder, labels, auxiliary, record):
+def write_folder(*given):
     """Does what antichain.from_torch says."""
     with torch.inference_mode(False), torch.enable_grad(), torch.random.fork_rng(devices=[]):
-        return written(module, example_inputs, loss, folder, labels, auxiliary, record)
+        return written(*given)
 
 
 def written(module, example_inputs, loss, folder, labels, auxiliary, with_record):

@@ -55,7 +55,7 @@ def given(**tensors):
 # Convolutions and linear layers
 
 
-@ROWS.row("conv2d")
+@ROWS.row("conv2d", raw=True)
 def conv2d(t, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     x, zeros = t.padded_image(x, "conv2d")
     shape, dilation = parameter(weight, "a weight"), pair(dilation)
@@ -77,14 +77,14 @@ def conv_transpose2d(t, x, weight, bias=None, stride=1, padding=0, output_paddin
 
 @ROWS.row("linear")
 def linear(t, x, weight, bias=None):
-    return t.linear(t.tensor(x), parameter(weight, "a weight")[0], given(weight=weight, bias=bias))
+    return t.linear(x, parameter(weight, "a weight")[0], given(weight=weight, bias=bias))
 
 
 @ROWS.row("pad", "constant_pad_nd")
 def pad(t, x, pad, mode="constant", value=0):
     only("padding of mode", mode, "constant")
     only("padding by", value or 0, 0)
-    x, pad = t.plain(t.tensor(x)), [int(n) for n in pad]
+    x, pad = t.plain(x), [int(n) for n in pad]
     odd = x.rank != 4 or any(pad[4:]) or min(pad) < 0
     refuse_if(odd, f"padding by {pad} of a tensor {x.shape} (images are padded by zeros)")
     left, right, top, bottom = (pad + [0, 0])[:4]
@@ -106,7 +106,7 @@ def batch_norm(
     parameter(weight, "a weight")
     within("batch_norm with", eps, momentum)
     parts = given(weight=weight, bias=bias, running_mean=running_mean, running_var=running_var)
-    y = t.batch_norm(t.tensor(x), {"eps": float(eps), "momentum": float(momentum)}, parts)
+    y = t.batch_norm(x, {"eps": float(eps), "momentum": float(momentum)}, parts)
     count = (running_mean.name.rpartition(".")[0] + ".num_batches_tracked").removeprefix(".")
     t.enter(count, "num_batches_tracked")
     t.buffers.append(count)
@@ -115,7 +115,7 @@ def batch_norm(
 
 @ROWS.row("layer_norm")
 def layer_norm(t, x, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_enable=None):
-    x, over = t.tensor(x), list(normalized_shape)
+    over = list(normalized_shape)
     within("layer_norm with", eps)
     shown = over if len(over) > 1 or x.rank == 2 else []
     return t.layer_norm(x, -len(over), shown, float(eps), given(weight=weight, bias=bias))
@@ -137,7 +137,7 @@ def activation(function):
 
 for name in ("hardsigmoid", "hardswish", "relu6", "sigmoid", "silu"):
     ROWS[name] = activation(name)
-ROWS["relu"] = lambda t, x: t.same_axes("relu", t.tensor(x))
+ROWS["relu"] = lambda t, x: t.same_axes("relu", x)
 ROWS["clamp_min"] = lambda t, x, min: t.clamp(x, min, None)
 
 
@@ -153,7 +153,6 @@ def clamp(t, x, min_val=-1, max_val=1, min=None, max=None):
 
 @ROWS.row("softmax")
 def softmax(t, x, dim, _stacklevel=None, dtype=None, half_to_float=None):
-    x = t.tensor(x)
     return t.softmax(x, t.axis(x, dim))
 
 
@@ -170,12 +169,12 @@ def stochastic_depth(t, x, p, mode, training=True):
 # Stochastic depth, as it is written by hand: x * x.new_empty(N, 1, 1, 1).bernoulli_(kept).div_(kept)
 
 
-@ROWS.row("new_empty", "empty", "empty_like")
+@ROWS.row("new_empty", "empty", "empty_like", raw=True)
 def empty(t, *args, **_):
     return Noise(t.call.shape)
 
 
-@ROWS.row("bernoulli")
+@ROWS.row("bernoulli", raw=True)
 def bernoulli(t, x, p=None, generator=None):
     known = isinstance(x, Noise) and is_number(p)
     refuse_if(not known, "random numbers other than those of dropout and stochastic depth")
@@ -183,7 +182,6 @@ def bernoulli(t, x, p=None, generator=None):
 
 
 def drop_samples(t, x, noise):
-    x = t.tensor(x)
     odd = noise.kept is None or noise.divided != noise.kept and noise.kept != 1
     refuse_if(odd, "stochastic depth that does not divide what it keeps by its probability")
     if noise.kept == 1:
@@ -196,7 +194,7 @@ def drop_samples(t, x, noise):
 # Two tensors
 
 
-@ROWS.row("add")
+@ROWS.row("add", raw=True)
 def add(t, a, other, alpha=1):
     only("add with alpha", alpha, 1)
     a, b = (other, a) if is_number(a) else (a, other)
@@ -206,14 +204,14 @@ def add(t, a, other, alpha=1):
     return t.add(a, b)
 
 
-@ROWS.row("mul")
+@ROWS.row("mul", raw=True)
 def mul(t, a, other):
     a, b = (other, a) if is_number(a) or isinstance(a, (Tensor, Noise)) else (a, other)
     if is_number(b):
         only("the product of a tensor and the number", b, 1)
         return t.tensor(a)
     if isinstance(b, Noise):
-        return drop_samples(t, a, b)
+        return drop_samples(t, t.tensor(a), b)
     return layer_scale(t, t.tensor(a), b) if isinstance(b, Tensor) else t.multiply(a, b)
 
 
@@ -227,7 +225,7 @@ def layer_scale(t, x, factor):
     return t.same_axes("layer_scale", x, parts={"": factor})
 
 
-@ROWS.row("div")
+@ROWS.row("div", raw=True)
 def div(t, a, other):
     if isinstance(a, Noise) and is_number(other):
         return Noise(a.shape, a.kept, float(other))
@@ -238,7 +236,7 @@ def div(t, a, other):
 
 @ROWS.row("expand", "broadcast_to", "expand_as")
 def expand(t, x, *_, **__):
-    x, to = t.tensor(x), t.call.shape
+    to = t.call.shape
     refuse_if(len(to) != x.rank, f"an expansion of {x.shape} to {to} (it keeps the number of axes)")
     return x if to == x.shape else Widened(x, to)
 
@@ -248,18 +246,16 @@ def expand(t, x, *_, **__):
 
 @ROWS.row("view", "reshape", "unflatten", "squeeze", "unsqueeze", "flatten", "view_as", "reshape_as")
 def reshape(t, x, *_, **__):
-    return t.reshape(t.tensor(x), t.call.shape)
+    return t.reshape(x, t.call.shape)
 
 
 @ROWS.row("permute")
 def permute(t, x, *order, dims=None):
-    x = t.tensor(x)
     return t.in_order(x, axes_of(t, x, sizes(order) if dims is None else dims))
 
 
 @ROWS.row("transpose")
 def transpose(t, x, dim0, dim1):
-    x = t.tensor(x)
     order = list(natural(x.rank))
     order[dim0], order[dim1] = order[dim1], order[dim0]
     return t.in_order(x, order)
@@ -267,20 +263,19 @@ def transpose(t, x, dim0, dim1):
 
 @ROWS.row("mean", "mean.dim")
 def mean(t, x, *dim, axis=None, keepdim=False, dtype=None, **named):
-    x = t.tensor(x)
     if dim and isinstance(dim[-1], bool):
         dim, keepdim = dim[:-1], dim[-1]
     dim = sizes(dim) if dim else named.get("dim", axis)
     return t.mean(x, [] if dim is None else axes_of(t, x, dim), keepdim)
 
 
-@ROWS.row("cat")
+@ROWS.row("cat", raw=True)
 def cat(t, tensors, dim=0, axis=None):
     parts = [t.tensor(x, "a part of cat") for x in tensors]
     return t.concat(parts, t.axis(parts[0], dim if axis is None else axis))
 
 
-@ROWS.row("stack")
+@ROWS.row("stack", raw=True)
 def stack(t, tensors, dim=0):
     parts = [t.tensor(x, "a part of stack") for x in tensors]
     axis = int(dim) % (parts[0].rank + 1)
@@ -299,13 +294,11 @@ class Slices(tuple):
 
 @ROWS.row("chunk")
 def chunk(t, x, chunks, dim=0):
-    x = t.tensor(x)
     return split(t, x, -(-x.shape[t.axis(x, dim)] // chunks), dim)
 
 
 @ROWS.row("split")
 def split(t, x, split_size_or_sections=None, dim=0, split_size=None, split_sizes=None):
-    x = t.tensor(x)
     axis = t.axis(x, dim)
     extent = x.shape[axis]
     size = next(s for s in (split_size_or_sections, split_size, split_sizes) if s is not None)
@@ -316,12 +309,11 @@ def split(t, x, split_size_or_sections=None, dim=0, split_size=None, split_sizes
 
 @ROWS.row("unbind")
 def unbind(t, x, dim=0):
-    x = t.tensor(x)
     axis = t.axis(x, dim)
     return Slices((x, axis, place) for place in range(x.shape[axis]))
 
 
-@ROWS.row("getitem")
+@ROWS.row("getitem", raw=True)
 def getitem(t, x, index):
     if isinstance(x, Slices):
         of, axis, place = x[index]
@@ -351,7 +343,6 @@ def getitem(t, x, index):
 
 @ROWS.row("slice")
 def slice_of(t, x, dim=0, start=None, end=None, step=1):
-    x = t.tensor(x)
     return t.part(x, t.axis(x, dim), start, end, step)
 
 
@@ -362,7 +353,6 @@ def narrow(t, x, dim, start, length):
 
 @ROWS.row("select")
 def select(t, x, dim, index):
-    x = t.tensor(x)
     axis = t.axis(x, dim)
     return t.select(x, axis, index % x.shape[axis])
 

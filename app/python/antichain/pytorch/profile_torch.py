@@ -22,7 +22,7 @@ import torch
 from antichain.error import AntichainError
 from antichain.objects import Profile
 from antichain.pytorch.calls import Call, Kind, map_leaves, needed, references, replay, tensors_in
-from antichain.pytorch.capture import capture, said
+from antichain.pytorch.capture import capture, told
 from antichain.pytorch.names import name_calls, parameters, readable
 from antichain.pytorch.refusal import check_module, checked_number
 from antichain.translation import Names
@@ -241,11 +241,9 @@ def called_once(module, tensors):
 
 
 def device_of(name):
-    try:
+    with told(f"PyTorch can't compute on the device {name!r}"):
         device = torch.device(name)
         torch.zeros(1, device=device)
-    except Exception as problem:
-        raise AntichainError(f"PyTorch can't compute on the device {name!r}: {said(problem)}") from problem
     if device.type not in ("cpu", "cuda"):
         raise AntichainError(f'a model is measured on the device "cpu" or "cuda", not on {str(device)!r}')
     return device
@@ -283,15 +281,11 @@ def measure_loss(meter, loss, result, samples):
     if loss is None and result.dim() == 2:
         zeros = torch.zeros(samples, dtype=torch.long, device=result.device)
         loss = lambda x: torch.nn.functional.cross_entropy(x, zeros)
-    try:
+    with told(f"the loss can't be computed of the model's output, {tuple(result.shape)}"):
         function = loss or (lambda x: (x * x).mean())
         meter.measure("loss", lambda: function(result), [result], [result], [])
         if "loss" not in meter.learns:
             raise TypeError("what it returns has no gradient")
-    except Exception as problem:
-        raise AntichainError(
-            f"the loss can't be computed of the model's output, {tuple(result.shape)}: {said(problem)}"
-        ) from problem
 
 
 def measure_module(module, example_inputs, file, seconds, device, loss, link_bytes_per_s, link_latency_s):
@@ -322,8 +316,8 @@ def measure_module(module, example_inputs, file, seconds, device, loss, link_byt
     meter.home.update((t.data_ptr(), name) for given in (examples, inputs) for name, t in given.items())
     samples = len(next(iter(examples.values())))
     listing = Listing(meter, tensors)
-    labels = {"labels": torch.zeros(samples, dtype=torch.int32)}
-    ids = {name: listing.add(name, "input", "input", [], value) for name, value in {**inputs, **labels}.items()}
+    given = {**inputs, "labels": torch.zeros(samples, dtype=torch.int32)}
+    ids = {name: listing.add(name, "input", "input", [], value) for name, value in given.items()}
     result = None
     for call, value in replay(calls, tensors, inputs, run=meter.run):
         used = [r for r in references(call) if isinstance(r, Call) or r.kind is Kind.input]

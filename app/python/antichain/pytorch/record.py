@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 from antichain.error import AntichainError
 from antichain.pytorch.calls import replay
-from antichain.pytorch.capture import copied, said, users_line
+from antichain.pytorch.capture import copied, told, users_line
 from antichain.pytorch.normalise import flat
 
 RATE, STEPS = 1e-3, 5  # of stochastic gradient descent, without momentum and decay
@@ -94,16 +94,12 @@ class Training:
     def own(self, steps, dtype, scale=1):
         """Trains a copy of the user's own module."""
         module, state = self.copy(dtype)
-        try:
-            with WithoutRandomness():
-                forward, loss_of = lambda x: flat(module(x)), lambda _, o, y: self.loss(o, y)
-                trained = self.run(forward, loss_of, state, steps, dtype, scale)
-                # The user's code may have put others in place of the buffers.
-                buffers = {name: t.detach().clone() for name, t in module.named_buffers()}
-                return dataclasses.replace(trained, after={**trained.after, **buffers})
-        except Exception as problem:
-            sentence = f"the model can't be trained{users_line(problem)}: {said(problem)}"
-            raise AntichainError(sentence) from problem
+        with told("the model can't be trained", users_line), WithoutRandomness():
+            forward, loss_of = lambda x: flat(module(x)), lambda _, o, y: self.loss(o, y)
+            trained = self.run(forward, loss_of, state, steps, dtype, scale)
+            # The user's code may have put others in place of the buffers.
+            buffers = {name: t.detach().clone() for name, t in module.named_buffers()}
+            return dataclasses.replace(trained, after={**trained.after, **buffers})
 
     def read(self, steps, dtype, look=lambda call, value: None):
         """Trains what was read of the module. `look` sees each call and its result in the first step."""
