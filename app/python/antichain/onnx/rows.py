@@ -21,11 +21,24 @@ def alike(op, options):
     return lambda t, x: t.same_axes(op, x, options)
 
 
-ROWS.update({name: alike(*ours) for name, ours in ALIKE.items()})
-ROWS["Swish"] = alike("activate", {"function": "silu"})
-ROWS["Identity"] = lambda t, x: x
-ROWS["GlobalAveragePool"] = lambda t, x: t.emit("global_average_pool", [t.image(x, 1)[0]])
-ROWS["Add"] = ROWS["Sum"] = lambda t, *inputs: functools.reduce(t.add, inputs)
+ROWS.update(
+    {
+        **{name: alike(*ours) for name, ours in ALIKE.items()},
+        "Swish": alike("activate", {"function": "silu"}),
+        "Clip": lambda t, x, min=None, max=None: t.clamp(x, t.number(min, "a min"), t.number(max, "a max")),
+        "Identity": lambda t, x: x,
+        **dict.fromkeys(("Add", "Sum"), lambda t, *inputs: functools.reduce(t.add, inputs)),
+        "GlobalAveragePool": lambda t, x: t.emit("global_average_pool", [t.image(x, 1)[0]]),
+        "ReduceMean": lambda t, x, axes=None, keepdims=1: t.mean(
+            x, [t.axis(x, axis) for axis in t.integers(axes, "axes")], keepdims != 0
+        ),
+        "InstanceNormalization": lambda t, x, scale, bias, epsilon=1e-5: t.group_norm(
+            x, x.shape[1], t.float32(epsilon), t.weight_and_bias(scale, bias, "a scale")
+        ),
+        "Shape": lambda t, x, start=0, end=None: Constant("", numpy.int64(x.shape[start:end])),
+        "Transpose": lambda t, x, perm=None: t.in_order(x, perm or natural(x.rank)[::-1]),
+    }
+)
 
 
 @ROWS.row("Gelu")
@@ -39,11 +52,6 @@ def hardsigmoid(t, x, alpha=0.2, beta=0.5):
     said = f"HardSigmoid with alpha {alpha:g} and beta {beta:g} (1/6 and 0.5 are)"
     refuse_if(not is_hardsigmoid(alpha, beta), said)
     return t.activate(x, "hardsigmoid")
-
-
-@ROWS.row("Clip")
-def clip(t, x, min=None, max=None):
-    return t.clamp(x, t.number(min, "a min"), t.number(max, "a max"))
 
 
 @ROWS.row("Cast")
@@ -134,11 +142,6 @@ def pool(t, x, kernel_shape=(), ceil_mode=0, count_include_pad=0, storage_order=
     if average:
         options["count_include_pad"] = count_include_pad != 0 or not any(own)
     return t.emit("average_pool" if average else "max_pool", [x], options)
-
-
-@ROWS.row("ReduceMean")
-def reduce_mean(t, x, axes=None, keepdims=1):
-    return t.mean(x, [t.axis(x, axis) for axis in t.integers(axes, "axes")], keepdims != 0)
 
 
 @ROWS.row("Pad")
@@ -232,11 +235,6 @@ def group_norm(t, x, scale=None, bias=None, num_groups=0, per_channel=0, epsilon
     return t.group_norm(x, num_groups, t.float32(epsilon), parts)
 
 
-@ROWS.row("InstanceNormalization")
-def instance_norm(t, x, scale, bias, epsilon=1e-5):
-    return t.group_norm(x, x.shape[1], t.float32(epsilon), t.weight_and_bias(scale, bias, "a scale"))
-
-
 # Products
 
 
@@ -262,11 +260,6 @@ def divide(t, a, b):
 
 
 # Shapes
-
-
-@ROWS.row("Shape")
-def shape(t, x, start=0, end=None):
-    return Constant("", numpy.int64(x.shape[start:end]))
 
 
 @ROWS.row("Reshape")
@@ -315,11 +308,6 @@ def expand(t, x, shape):
     fits = len(to) == x.rank and to[0] == t.batch and all(m == 1 or n in (1, m) for m, n in zip(x.shape, to))
     refuse_if(not fits, "Expand to another number of axes or samples")
     return Widened(x, tuple(max(m, n) for m, n in zip(x.shape, to)))
-
-
-@ROWS.row("Transpose")
-def transpose(t, x, perm=None):
-    return t.in_order(x, natural(x.rank)[::-1] if perm is None else perm)
 
 
 # Parts
