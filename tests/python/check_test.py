@@ -82,7 +82,3 @@ class Check(unittest.TestCase):
             variance = safetensors.read(files["check.safetensors"])["after.conv1.1.running_var"]
             change("check.safetensors", "after.conv1.1.running_mean", lambda m: m + variance**0.5 / 20)
             finds("after the steps, the buffer conv1.1.running_mean")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -6,30 +6,19 @@ import os
 import pathlib
 import subprocess
 import sys
-import tempfile
-import unittest
+
+from in_a_folder import InAFolder
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
-class Examples(unittest.TestCase):
-    def setUp(self):
-        held = tempfile.TemporaryDirectory()
-        self.addCleanup(held.cleanup)
-        self.folder = pathlib.Path(held.name)
-
+class Examples(InAFolder):
     def run_example(self, text):
         (self.folder / "example.py").write_text(text)
         # The ranks are threads, each of which computes on one core.
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-        done = subprocess.run(
-            [sys.executable, "-B", "example.py"],
-            cwd=self.folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
+        where = {"cwd": self.folder, "env": {**os.environ, "OMP_NUM_THREADS": "1"}, "timeout": 300}
+        words = [sys.executable, "-B", "example.py"]
+        done = subprocess.run(words, **where, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return done.stdout
 
@@ -55,7 +44,3 @@ class Examples(unittest.TestCase):
         self.assertIn("8 stages", said)
         self.assertIn("8 ranks", said)
         self.assertEqual(len(json.loads((self.folder / "plan.json").read_text())["stages"]), 8)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -25,6 +25,47 @@ ACTIVATIONS = {
 }
 
 
+def where(condition, y):
+    assert condition
+    return y
+
+
+def windows(o):
+    return [pair(o[name]) for name in ("kernel", "stride", "pad")]
+
+
+def interpolate(o, x):
+    align = {"align_corners": o["align_corners"]} if o["mode"] == "bilinear" else {}
+    return F.interpolate(x, o.get("size"), o.get("scale"), o["mode"], recompute_scale_factor=False, **align)
+
+
+# Operators without parameters, of their options and inputs.
+PLAIN = {
+    "activate": lambda o, x: ACTIVATIONS[o["function"]](x),
+    "adaptive_average_pool": lambda o, x: F.adaptive_avg_pool2d(x, (o["h"], o["w"])),
+    "add": lambda o, a, b: where(a.shape == b.shape, a + b),
+    "average_pool": lambda o, x: F.avg_pool2d(x, *windows(o), o["ceil_mode"], o["count_include_pad"]),
+    "concat": lambda o, *x: where(all(part.dim() == 4 for part in x), torch.cat(x, 1)),
+    "dropout": lambda o, x: where(0 < o["p"] < 1, x),
+    "flatten": lambda o, x: where(x.dim() == 4, x.flatten(1)),
+    "global_average_pool": lambda o, x: F.adaptive_avg_pool2d(x, 1),
+    "interpolate": interpolate,
+    "max_pool": lambda o, x: F.max_pool2d(x, *windows(o), 1, o["ceil_mode"]),
+    "mean": lambda o, x: where(0 < min(o["axes"]), x.mean(o["axes"], keepdim=o["keep_dims"])),
+    "multiply": lambda o, a, b: where(
+        a.shape == b.shape or a.dim() == 4 and b.shape == (*a.shape[:2], 1, 1), a * b
+    ),
+    "permute": lambda o, x: where(o["order"][0] == 0, x.permute(o["order"])),
+    "relu": lambda o, x: F.relu(x),
+    "reshape": lambda o, x: x.reshape(len(x), *o["shape"]),
+    "slice": lambda o, x: where(
+        o["axis"] > 0, x[(slice(None),) * o["axis"] + (slice(o["begin"], o["end"], o["step"]),)]
+    ),
+    "softmax": lambda o, x: where(x.dim() in (2, 4), x.softmax(1)),
+    "stochastic_depth": lambda o, x: where(0 < o["p"] < 1 and o["drop"] in ("row", "batch"), x),
+}
+
+
 class GraphRun:
     def __init__(self, folder):
         self.folder = folder = pathlib.Path(folder)
@@ -86,76 +127,12 @@ class GraphRun:
     def layer_scale(self, node, o, x):
         return x * self.parameter(node["name"])
 
-    def activate(self, node, o, x):
-        return ACTIVATIONS[o["function"]](x)
-
-    def relu(self, node, o, x):
-        return F.relu(x)
-
-    def dropout(self, node, o, x):
-        assert 0 < o["p"] < 1
-        return x
-
-    def stochastic_depth(self, node, o, x):
-        assert 0 < o["p"] < 1 and o["drop"] in ("row", "batch")
-        return x
-
-    def add(self, node, o, a, b):
-        assert a.shape == b.shape
-        return a + b
-
-    def multiply(self, node, o, a, b):
-        assert a.shape == b.shape or a.dim() == 4 and b.shape == (*a.shape[:2], 1, 1)
-        return a * b
-
-    def concat(self, node, o, *x):
-        assert all(part.dim() == 4 for part in x)
-        return torch.cat(x, 1)
-
-    def slice(self, node, o, x):
-        axis = o["axis"]
-        assert axis > 0
-        at = [slice(None)] * axis + [slice(o["begin"], o["end"], o["step"])]
-        return x[tuple(at)]
-
-    def flatten(self, node, o, x):
-        assert x.dim() == 4
-        return x.flatten(1)
-
-    def reshape(self, node, o, x):
-        return x.reshape(len(x), *o["shape"])
-
-    def permute(self, node, o, x):
-        assert o["order"][0] == 0
-        return x.permute(o["order"])
-
-    def mean(self, node, o, x):
-        assert o["axes"] == sorted(o["axes"]) and o["axes"][0] > 0
-        return x.mean(o["axes"], keepdim=o["keep_dims"])
-
-    def softmax(self, node, o, x):
-        assert x.dim() in (2, 4)
-        return x.softmax(1)
-
-    def global_average_pool(self, node, o, x):
-        return F.adaptive_avg_pool2d(x, 1)
-
-    def adaptive_average_pool(self, node, o, x):
-        return F.adaptive_avg_pool2d(x, (o["h"], o["w"]))
-
-    def max_pool(self, node, o, x):
-        windows = (pair(o[name]) for name in ("kernel", "stride", "pad"))
-        return F.max_pool2d(x, *windows, 1, o["ceil_mode"])
-
-    def average_pool(self, node, o, x):
-        windows = (pair(o[name]) for name in ("kernel", "stride", "pad"))
-        return F.avg_pool2d(x, *windows, o["ceil_mode"], o["count_include_pad"])
-
-    def interpolate(self, node, o, x):
-        align = {"align_corners": o["align_corners"]} if o["mode"] == "bilinear" else {}
-        return F.interpolate(
-            x, o.get("size"), o.get("scale"), o["mode"], recompute_scale_factor=False, **align
-        )
+    def compute(self, node, inputs):
+        """Returns the output of a node."""
+        o = {**DEFAULTS.get(node["op"], {}), **node.get("options", {})}
+        if node["op"] in PLAIN:
+            return PLAIN[node["op"]](o, *inputs)
+        return getattr(self, node["op"])(node, o, *inputs)
 
     def losses(self, compare=True):
         """Yields each loss, after it ran the nodes before and compared those that are recorded."""
@@ -164,15 +141,14 @@ class GraphRun:
             assert list(values[i["name"]].shape[1:]) == i["shape"]
         for node in self.graph["nodes"]:
             inputs = [values[i] for i in node["inputs"]]
-            o = {**DEFAULTS.get(node["op"], {}), **node.get("options", {})}
             if node["op"] == "softmax_cross_entropy":
-                labels = inputs[1] if inputs[1].is_floating_point() else inputs[1].long()
-                yield o.get("weight", 1) * F.cross_entropy(
-                    inputs[0], labels, label_smoothing=o.get("label_smoothing", 0)
-                )
+                o, labels = node.get("options", {}), inputs[1]
+                labels = labels if labels.is_floating_point() else labels.long()
+                smoothing = {"label_smoothing": o.get("label_smoothing", 0)}
+                yield o.get("weight", 1) * F.cross_entropy(inputs[0], labels, **smoothing)
                 continue
             assert node["name"] not in values
-            values[node["name"]] = y = getattr(self, node["op"])(node, o, *inputs)
+            values[node["name"]] = y = self.compute(node, inputs)
             recorded = self.check.get("node." + node["name"])
             if compare and recorded is not None:
                 torch.testing.assert_close(

@@ -6,8 +6,6 @@ import json
 import os
 import pathlib
 import shutil
-import tempfile
-import unittest
 import xml.dom.minidom
 from unittest import mock
 
@@ -15,23 +13,24 @@ import numpy
 
 import antichain
 from antichain import program
+from in_a_folder import InAFolder
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILE = ROOT / "docs/profiles/cpu/resnet18.json"
 
 
-class Objects(unittest.TestCase):
+class Objects(InAFolder):
     def setUp(self):
+        super().setUp()
         self.profile = antichain.Profile.read(FILE)
 
     def test_a_profile_is_read_and_written(self):
-        with tempfile.TemporaryDirectory() as folder:
-            file = pathlib.Path(folder) / "profile.json"
-            self.profile.write(file)
-            self.assertEqual(antichain.Profile.read(file).data, self.profile.data)
-            self.assertEqual(len(file.read_text().splitlines()), len(self.profile.names) + 3)
-            # It gives the same plan, from the object and from the file.
-            plans = [antichain.plan(given, stages=2) for given in (self.profile, file, str(FILE))]
+        file = self.folder / "profile.json"
+        self.profile.write(file)
+        self.assertEqual(antichain.Profile.read(file).data, self.profile.data)
+        self.assertEqual(len(file.read_text().splitlines()), len(self.profile.names) + 3)
+        # It gives the same plan, from the object and from the file.
+        plans = [antichain.plan(given, stages=2) for given in (self.profile, file, str(FILE))]
         self.assertEqual(plans[0].stages, plans[1].stages)
         self.assertEqual(plans[0].stages, plans[2].stages)
 
@@ -96,92 +95,62 @@ class Objects(unittest.TestCase):
             self.assertIn(said, str(caught.exception))
 
     def test_files_that_are_asked_for_are_written(self):
-        with tempfile.TemporaryDirectory() as folder:
-            json_file, html_file, out = (pathlib.Path(folder) / name for name in ("json", "html", "out"))
-            plan = antichain.plan(self.profile, stages=2, runtime="torch", json=json_file, out=out)
-            self.assertEqual(antichain.Plan.read(json_file).data, plan.data)
-            self.assertEqual(out.read_text(), plan.text_for("torch"))
-            simulation = antichain.simulate(self.profile, plan, json=json_file, html=html_file)
-            self.assertEqual(antichain.Simulation.read(json_file).data, simulation.data)
-            self.assertEqual(html_file.read_text(), simulation.page)
+        json_file, html_file, out = (self.folder / name for name in ("json", "html", "out"))
+        plan = antichain.plan(self.profile, stages=2, runtime="torch", json=json_file, out=out)
+        self.assertEqual(antichain.Plan.read(json_file).data, plan.data)
+        self.assertEqual(out.read_text(), plan.text_for("torch"))
+        simulation = antichain.simulate(self.profile, plan, json=json_file, html=html_file)
+        self.assertEqual(antichain.Simulation.read(json_file).data, simulation.data)
+        self.assertEqual(html_file.read_text(), simulation.page)
 
     def test_a_module_of_a_shipped_profile_is_split_once(self):
         for model in ("resnet18", "squeezenet1_0"):
             for stages in (4, 8, 16):
                 with self.subTest(model, stages=stages):
-                    printed = antichain.run(
-                        "plan",
-                        profile=FILE.with_name(f"{model}.json"),
-                        stages=stages,
-                        for_="torch",
-                        listener=lambda *_: None,
-                    )
+                    options = {"profile": FILE.with_name(f"{model}.json"), "stages": stages, "for_": "torch"}
+                    printed = antichain.run("plan", **options, listener=lambda *_: None)
                     points = json.loads(printed, object_pairs_hook=list)  # nothing else is on standard output
                     self.assertEqual(len({name for name, _ in points}), stages - 1)
 
     def test_options_are_passed_as_what_they_mean(self):
-        said = program.flags(
-            ["train"],
-            {
-                "max_states": numpy.int64(9),
-                "nesterov": False,
-                "flip": numpy.bool_(False),
-                "no_flip": False,
-                "quiet": True,
-                "plan": None,
-                "for_": "torch",
-                "cuts": ["a", "b"],
-                "lr": 1e-5,
-                "results": pathlib.Path("-r"),
-            },
-        )
+        options = {"max_states": numpy.int64(9), "nesterov": False, "flip": numpy.bool_(False)}
+        options |= {"no_flip": False, "quiet": True, "plan": None, "for_": "torch", "cuts": ["a", "b"]}
+        said = program.flags(["train"], {**options, "lr": 1e-5, "results": pathlib.Path("-r")})
         expected = "max-states=9 no-nesterov no-flip flip quiet for=torch cuts=a,b lr=1e-05 results=-r"
         self.assertEqual(said, ["--" + word for word in expected.split()])
-        for wrong in (
-            {"quiet": False},
-            {"stages": {1: 2}},
-            {"cuts": []},
-            {"cuts": ["a,b"]},
-            {"stages": b"2"},
-            {"lr": 1j},
-        ):
+        wrongs = {"quiet": False}, {"stages": {1: 2}}, {"cuts": []}, {"cuts": ["a,b"]}, {"stages": b"2"}
+        for wrong in (*wrongs, {"lr": 1j}):
             with self.subTest(wrong), self.assertRaisesRegex(antichain.AntichainError, next(iter(wrong))):
                 program.flags(["train"], wrong)
 
     def test_a_command_is_heard_while_it_runs(self):
-        with tempfile.TemporaryDirectory() as folder:
-            # It goes on when its reader has heard the first line.
-            stand_in = pathlib.Path(folder) / "antichain"
-            stand_in.write_text(
-                "#!/bin/sh\necho one\nwhile [ ! -e heard ]; do sleep 0.05; done\n"
-                "echo 'antichain: warning: two' >&2\n"
-                "case $2 in --json=*) echo '{\"x\": 3}' > ${2#--json=};; esac\n"
-                "[ \"$2\" != bad ] || { echo 'antichain: a note' >&2\n"
-                "echo 'antichain: it is wrong' >&2; exit 85; }\n"
-            )
-            stand_in.chmod(0o755)
-            heard = []
+        # It goes on when its reader has heard the first line.
+        stand_in = self.folder / "antichain"
+        stand_in.write_text(
+            "#!/bin/sh\necho one\nwhile [ ! -e heard ]; do sleep 0.05; done\n"
+            "echo 'antichain: warning: two' >&2\n"
+            "case $2 in --json=*) echo '{\"x\": 3}' > ${2#--json=};; esac\n"
+            "[ \"$2\" != bad ] || { echo 'antichain: a note' >&2\n"
+            "echo 'antichain: it is wrong' >&2; exit 85; }\n"
+        )
+        stand_in.chmod(0o755)
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.folder)
+        heard = []
 
-            def listener(line, error):
-                heard.append((line, error))
-                pathlib.Path("heard").touch()
+        def listener(line, error):
+            heard.append((line, error))
+            pathlib.Path("heard").touch()
 
-            back = os.getcwd()
-            os.chdir(folder)
-            try:
-                with mock.patch.dict(os.environ, {"ANTICHAIN": str(stand_in)}):
-                    ran = antichain.run("train", listener=listener)
-                    with self.assertRaises(antichain.AntichainError) as caught:
-                        antichain.run("train", "bad", listener=listener)
-                    with self.assertRaises(KeyboardInterrupt):
-                        antichain.run("train", "bad", listener=mock.Mock(side_effect=KeyboardInterrupt))
-                    with (
-                        mock.patch("sys.stdout", io.StringIO()) as out,
-                        mock.patch("sys.stderr", io.StringIO()) as err,
-                    ):
-                        antichain.run("export")
-            finally:
-                os.chdir(back)
+        with mock.patch.dict(os.environ, {"ANTICHAIN": str(stand_in)}):
+            ran = antichain.run("train", listener=listener)
+            with self.assertRaises(antichain.AntichainError) as caught:
+                antichain.run("train", "bad", listener=listener)
+            with self.assertRaises(KeyboardInterrupt):
+                antichain.run("train", "bad", listener=mock.Mock(side_effect=KeyboardInterrupt))
+            out, err = (mock.patch(f"sys.{name}", io.StringIO()) for name in ("stdout", "stderr"))
+            with out as out, err as err:
+                antichain.run("export")
         self.assertEqual(heard[:2], [("one\n", False), ("antichain: warning: two\n", True)])
         self.assertEqual((ran, ran.warnings, ran.results), ("one\n", ["two"], {"x": 3}))
         self.assertEqual((str(caught.exception), caught.exception.code), ("it is wrong", 85))
@@ -196,7 +165,3 @@ class Objects(unittest.TestCase):
             self.assertRaisesRegex(antichain.AntichainError, "is not found", program.find)
         with mock.patch.dict(os.environ, {"ANTICHAIN": "/nowhere/antichain"}):
             self.assertRaisesRegex(antichain.AntichainError, "can't be started", antichain.plan, self.profile)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -14,7 +14,6 @@ import tempfile
 import time
 import unittest
 import unittest.mock
-import warnings
 
 import numpy
 import onnx
@@ -25,6 +24,7 @@ from antichain.folder import graph_text, write_folder
 from antichain.graph_operators import DEFAULTS, output_shape, parts_of
 from antichain.onnx.exporting import export_onnx
 from antichain.onnx.importing import import_onnx
+from in_a_folder import InAFolder
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests/golden/onnx"
@@ -48,13 +48,7 @@ if os.environ.get("ANTICHAIN_LARGE_TESTS"):
 MOST_ERROR = 1e-4
 
 
-class Folder(unittest.TestCase):
-    def setUp(self):
-        warnings.simplefilter("ignore")
-        held = tempfile.TemporaryDirectory()
-        self.addCleanup(held.cleanup)
-        self.folder = pathlib.Path(held.name)
-
+class Folder(InAFolder):
     def imported(self, model, name="net"):
         """Imports a file, or a model that is written to one. Returns its graph.json, weights and warnings."""
         file = model
@@ -222,7 +216,7 @@ class Refusals(Folder):
         file = Parts()
         last = change(file)
         model = file.model()
-        if last:
+        if callable(last):
             last(model)
         return self.refused(model, *parts)
 
@@ -379,7 +373,7 @@ class Refusals(Folder):
             self.assertTrue(said.startswith("antichain: ") and said.count("\n") == 1, said)
         with unittest.mock.patch.dict(os.environ, ANTICHAIN="/nowhere"):
             said = self.command("export", "w.h5", "net.onnx", "--model=no", code=3)
-        self.assertEqual(said, "antichain: can't start the program /nowhere: No such file or directory\n")
+        self.assertEqual(said, "antichain: the program /nowhere can't be started: No such file or directory\n")
 
     def test_what_is_there_stays(self):
         (self.folder / "net.onnx").write_bytes(Parts().model().SerializeToString())

@@ -320,7 +320,3 @@ class PlanFor(unittest.TestCase):
             planned(nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2)), torch.zeros(2, 4), ["0"]).text_for(
                 "megatron"
             )
-
-
-if __name__ == "__main__":
-    unittest.main()

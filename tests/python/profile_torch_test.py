@@ -193,7 +193,3 @@ class ProfileTorch(unittest.TestCase):
         self.assertFalse(model.training)
         for name, tensor in model.state_dict().items():
             self.assertTrue(torch.equal(before[name], tensor), name)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -27,7 +27,3 @@ class SameBits(unittest.TestCase):
                 states = torchvision_models.bits_by_stages(name, folder, os.environ["ANTICHAIN"])
                 self.assertEqual(list(states), [1, 2, 4])
                 self.assertEqual(len(set(states.values())), 1, states)
-
-
-if __name__ == "__main__":
-    unittest.main()

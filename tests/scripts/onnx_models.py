@@ -27,7 +27,6 @@ except ImportError as missing:
 import graph_run  # noqa: E402
 
 from antichain import safetensors  # noqa: E402
-from antichain.graph_operators import DEFAULTS  # noqa: E402
 from antichain.onnx.exporting import export_onnx  # noqa: E402
 from antichain.onnx.importing import import_onnx  # noqa: E402
 
@@ -57,10 +56,9 @@ class Evaluation(graph_run.GraphRun):
         values = {self.graph["inputs"][0]["name"]: images.double()}
         for node in self.graph["nodes"]:
             inputs = [values.get(i) for i in node["inputs"]]
-            o = {**DEFAULTS.get(node["op"], {}), **node.get("options", {})}
             if node["op"] == "softmax_cross_entropy":
                 return inputs[0]
-            values[node["name"]] = getattr(self, node["op"])(node, o, *inputs)
+            values[node["name"]] = self.compute(node, inputs)
 
 
 def made(name, side=64):

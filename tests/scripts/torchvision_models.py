@@ -33,6 +33,7 @@ except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
 import antichain  # noqa: E402
+import antichain.program  # noqa: E402
 import antichain.safetensors  # noqa: E402
 import graph_run  # noqa: E402
 
@@ -131,9 +132,7 @@ def image_set(size, program):
 
 
 def run(program, *words):
-    done = subprocess.run([program, *map(str, words)], capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError((done.stderr.strip().splitlines() or ["no message"])[-1])
+    antichain.program.call([program, *map(str, words)])
 
 
 def bits_by_stages(name, folder, program):
@@ -158,7 +157,7 @@ def compare_bits(name, folder, program):
     """Returns what the table says of bits."""
     try:
         states = bits_by_stages(name, folder, program)
-    except RuntimeError as problem:
+    except antichain.AntichainError as problem:
         return str(problem)
     return "yes" if len(set(states.values())) == 1 else f"no: {states}"
 

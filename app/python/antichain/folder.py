@@ -6,6 +6,7 @@ import tempfile
 
 from antichain import safetensors
 from antichain.error import AntichainError
+from antichain.files import json_of
 
 GRAPH, WEIGHTS, CHECK = "graph.json", "weights.safetensors", "check.safetensors"
 FORMAT = "antichain graph"
@@ -13,17 +14,8 @@ FORMAT = "antichain graph"
 
 def graph_text(model, made_by, inputs, nodes, notes=()):
     """Returns the text of a graph.json, where each input, node, and note of the state_dict has a line."""
-
-    def listed(entries):
-        return "[\n" + ",\n".join("  " + json.dumps(entry) for entry in entries) + "\n]"
-
     head = {"format": FORMAT, "version": 1, "model": model, "made_by": made_by}
-    lists = {"inputs": inputs, "nodes": nodes, **({"state_dict": notes} if notes else {})}
-    return (
-        json.dumps(head)[:-1]
-        + "".join(f',\n"{name}": {listed(all_)}' for name, all_ in lists.items())
-        + "}\n"
-    )
+    return json_of(head, inputs=inputs, nodes=nodes, **({"state_dict": notes} if notes else {}))
 
 
 def _check_replaceable(folder):

@@ -50,6 +50,17 @@ IMAGES = ("adaptive_average_pool", "average_pool", "concat", "conv2d", "conv_tra
 IMAGES += ("batch_norm", "global_average_pool", "layer_scale", "max_pool")
 
 
+def needed(steps, wanted, gives, takes):
+    """Returns those of the steps, in their order, on which depends what is wanted. `gives` and `takes` say by
+    what a step is known to those behind it, and what it uses."""
+    wanted, kept = set(wanted), []
+    for step in reversed(steps):
+        if not wanted.isdisjoint(gives(step)):
+            kept.append(step)
+            wanted.update(takes(step))
+    return kept[::-1]
+
+
 def text(shape, batch=None):
     """Returns "N x 3 x 32 x 32", or "a scalar"; an extent that is `batch` is N."""
     return " x ".join("N" if extent == batch else str(extent) for extent in shape) or "a scalar"

@@ -4,17 +4,20 @@ arrays.
 `data` is the file's content; docs/planning.md has the fields. Times are in seconds.
 """
 
+import contextlib
 import html
 import json
 import pathlib
 import shutil
 import subprocess
 import tempfile
+import types
 
 import numpy
 
 from antichain import program
 from antichain.error import AntichainError
+from antichain.files import json_of
 
 
 class JsonFile:
@@ -58,10 +61,8 @@ class Profile(JsonFile):
     part = "nodes"
 
     def text(self):
-        """Returns the file with one line a node, so that two can be compared."""
-        head = json.dumps({key: value for key, value in self.data.items() if key != "nodes"})
-        lines = ",\n".join("  " + json.dumps(node) for node in self.data["nodes"])
-        return f'{head[:-1]},\n"nodes": [\n{lines}\n]}}\n'
+        head = {key: value for key, value in self.data.items() if key != "nodes"}
+        return json_of(head, nodes=self.data["nodes"])
 
     @property
     def names(self):
@@ -87,22 +88,15 @@ class Profile(JsonFile):
         )
 
     def _repr_html_(self):
-        rows = zip(
-            self.names,
-            self.column("op"),
-            *(
-                numpy.round(column, 3)
-                for column in (
-                    self.forward_s * 1e3,
-                    self.backward_s * 1e3,
-                    self.column("output_bytes") / 2**20,
-                    self.column("param_bytes") / 2**20,
-                )
-            ),
-        )
-        return html.escape(repr(self)) + table(
-            ["node", "operator", "forward, ms", "backward, ms", "output, MiB", "parameters, MiB"], rows
-        )
+        columns = {
+            "node": self.names,
+            "operator": self.column("op"),
+            "forward, ms": numpy.round(self.forward_s * 1e3, 3),
+            "backward, ms": numpy.round(self.backward_s * 1e3, 3),
+            "output, MiB": numpy.round(self.column("output_bytes") / 2**20, 3),
+            "parameters, MiB": numpy.round(self.column("param_bytes") / 2**20, 3),
+        }
+        return html.escape(repr(self)) + table(columns, zip(*columns.values()))
 
 
 class Plan(JsonFile):
@@ -138,48 +132,34 @@ class Plan(JsonFile):
         )
 
     def _repr_html_(self):
-        rows = (
-            (
-                stage["stage"],
-                ", ".join(map(str, stage["ranks"])),
-                f"{len(stage['names'])}: {stage['names'][0]} to {stage['names'][-1]}",
-                round(stage["forward_ms"], 3),
-                round(stage["backward_ms"], 3),
-                round(stage["memory_bytes"] / 2**20, 1),
-            )
-            for stage in self.data["stages"]
-        )
-        return html.escape(repr(self)) + table(
-            ["stage", "ranks", "nodes", "forward, ms", "backward, ms", "memory, MiB"], rows
-        )
+        def row(stage):
+            names, times = stage["names"], [round(stage[f"{part}_ms"], 3) for part in ("forward", "backward")]
+            nodes = f"{len(names)}: {names[0]} to {names[-1]}"
+            ranks = ", ".join(map(str, stage["ranks"]))
+            return [stage["stage"], ranks, nodes, *times, round(stage["memory_bytes"] / 2**20, 1)]
+
+        heads = ["stage", "ranks", "nodes", "forward, ms", "backward, ms", "memory, MiB"]
+        return html.escape(repr(self)) + table(heads, map(row, self.data["stages"]))
+
+    def _written(self, name, **options):
+        """Returns what `antichain plan` writes of this plan to the file that the option `name` names."""
+        with _files(self.profile, self) as files:
+            out = files.folder / "made"
+            given = {"profile": files.profile, "plan": files.plan, name: out, **options}
+            program.run("plan", listener=program.print_warning, **given)
+            return out.read_text()
 
     def text_for(self, runtime):
         """Returns the plan as another runtime reads it: "torch" (torch.distributed.pipelining), "deepspeed"
         or "megatron". Throws AntichainError where that runtime can't cut so."""
-        with _files(self.profile, self) as files:
-            out = files.folder / "made"
-            program.run(
-                "plan",
-                profile=files.profile,
-                plan=files.plan,
-                for_=runtime,
-                out=out,
-                listener=program.print_warning,
-            )
-            return out.read_text()
+        return self._written("out", for_=runtime)
 
     def _repr_svg_(self):
         """Returns the network coloured by stage, drawn by Graphviz; None where that is absent."""
         if self.profile is None or not shutil.which("dot"):
             return None
-        with _files(self.profile, self) as files:
-            picture = files.folder / "plan.dot"
-            program.run(
-                "plan", profile=files.profile, plan=files.plan, dot=picture, listener=program.print_warning
-            )
-            return subprocess.run(
-                ["dot", "-Tsvg", picture], capture_output=True, text=True, check=True
-            ).stdout
+        said = {"capture_output": True, "text": True, "check": True}
+        return subprocess.run(["dot", "-Tsvg"], input=self._written("dot"), **said).stdout
 
 
 class Simulation(JsonFile):
@@ -214,26 +194,18 @@ class Simulation(JsonFile):
         return f'<iframe srcdoc="{html.escape(self.page)}" style="{style}"></iframe>'
 
 
-class _files:
-    """The files that the program reads, in a folder that is removed in the end."""
-
-    def __init__(self, profile, plan=None):
-        self.of = {"profile": profile, "plan": plan}
-
-    def __enter__(self):
-        if self.of["profile"] is None:
-            raise AntichainError("a profile is missing: give a Profile or its file, and Plan(data, profile)")
-        self.held = tempfile.TemporaryDirectory()
-        self.folder = pathlib.Path(self.held.name)
-        for name, given in self.of.items():
+@contextlib.contextmanager
+def _files(profile, plan=None):
+    """Gives the files that the program reads, and a folder that is removed in the end."""
+    if profile is None:
+        raise AntichainError("a profile is missing: give a Profile or its file, and Plan(data, profile)")
+    with tempfile.TemporaryDirectory() as held:
+        files = types.SimpleNamespace(folder=pathlib.Path(held), profile=profile, plan=plan)
+        for name, given in (("profile", profile), ("plan", plan)):
             if isinstance(given, JsonFile):
-                given.write(self.folder / f"{name}.json")
-                given = self.folder / f"{name}.json"
-            setattr(self, name, given)
-        return self
-
-    def __exit__(self, *_):
-        self.held.cleanup()
+                setattr(files, name, files.folder / f"{name}.json")
+                given.write(getattr(files, name))
+        yield files
 
 
 def _given(options):
@@ -257,11 +229,7 @@ def simulate(profile, plan=None, **options):
     """Predicts a training step by `antichain simulate`, of a Plan (or a file), or of the plan that the
     command makes itself: simulate(profile, plan, schedule="1f1b", microbatches=16)."""
     with _files(profile, plan) as files:
-        usual = {
-            "json": files.folder / "made.json",
-            "html": files.folder / "made.html",
-            "listener": program.print_warning,
-        }
-        options = usual | _given(options)
+        usual = {"json": files.folder / "made.json", "html": files.folder / "made.html"}
+        options = usual | {"listener": program.print_warning} | _given(options)
         made = program.run("simulate", profile=files.profile, plan=files.plan, **options).results
         return Simulation(made, pathlib.Path(options["html"]).read_text())

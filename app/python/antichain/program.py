@@ -65,24 +65,21 @@ def _words(name, value):
         parts = [_words(name, part) for part in value]
         if parts and all(parts) and not any("," in part for part in parts):
             return ",".join(parts)
-        raise AntichainError(
-            f"the list {name} has no parts, or one that is empty or has a comma in it: {value!r}"
-        )
+        wrong = "has no parts, or one that is empty or has a comma in it"
+        raise AntichainError(f"the list {name} {wrong}: {value!r}")
     if isinstance(value, (str, os.PathLike)):
         return os.fspath(value)
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return repr(value)
-    raise AntichainError(
-        f"the option {name} takes a number, a text, a path, True, False, or a list, not "
-        f"{type(value).__name__}"
-    )
+    kinds = "a number, a text, a path, True, False, or a list"
+    raise AntichainError(f"the option {name} takes {kinds}, not {type(value).__name__}")
 
 
 def _opposite(command, flag):
     """Returns the flag by which a command takes `flag` as false: of nesterov, no-nesterov."""
     opposite = flag.removeprefix("no-") if flag.startswith("no-") else f"no-{flag}"
-    said = subprocess.run([find(), *command, "--help"], capture_output=True, text=True).stdout
-    if not re.search(rf"--{re.escape(opposite)}(?![\w-])", said):
+    said, _ = call([find(), *command, "--help"])
+    if not re.search(rf"--{re.escape(opposite)}(?![\w-])", "".join(said)):
         raise AntichainError(
             f"{flag.replace('-', '_')}=False has no meaning, because antichain {' '.join(command)} has no "
             f"option --{opposite}; leave it out, or give None"
@@ -138,6 +135,29 @@ def sentence(said):
     return "".join(said[begins[-1] :] if begins else said).strip().removeprefix(NAME)
 
 
+def call(words, listener=lambda line, error: None):
+    """Runs words[0], and returns the lines that it wrote to both streams. The rest is as `run` says."""
+    lines = {False: [], True: []}
+    try:
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        process = subprocess.Popen(words, **pipes, encoding="utf-8", errors="replace")
+    except (OSError, TypeError, ValueError) as problem:
+        why = getattr(problem, "strerror", None) or problem
+        raise AntichainError(f"the program {words[0]} can't be started: {why}") from problem
+    with process:
+        try:
+            for line, error in _lines(process):
+                lines[error].append(line)
+                listener(line, error)
+        except BaseException:
+            process.terminate()
+            raise
+    if process.returncode:
+        ended = f"{words[0]} {words[1]} ended with code {process.returncode}"
+        raise AntichainError(sentence(lines[True]) or ended, process.returncode)
+    return lines[False], lines[True]
+
+
 def run(command, *arguments, listener=print_line, **options):
     """Runs `antichain COMMAND ARGUMENT … --option=value …` and returns what it printed, an Output.
 
@@ -157,29 +177,9 @@ def run(command, *arguments, listener=print_line, **options):
     if command[0] in WITH_RESULTS and not {"json", "config", "results"}.intersection(options):
         held = tempfile.TemporaryDirectory()
         options["json"] = os.path.join(held.name, "results.json")
-    printed, said = [], []
     with held or contextlib.nullcontext():
-        try:
-            process = subprocess.Popen(
-                [find(), *command, *map(os.fspath, arguments), *flags(command, options)],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                encoding="utf-8",
-                errors="replace",
-            )
-        except (OSError, TypeError, ValueError) as problem:
-            raise AntichainError(f"the program can't be started: {problem}") from problem
-        with process:
-            try:
-                for line, error in _lines(process):
-                    (said if error else printed).append(line)
-                    listener(line, error)
-            except BaseException:
-                process.terminate()
-                raise
-        if process.returncode:
-            ended = f"antichain {' '.join(command)} ended with code {process.returncode}"
-            raise AntichainError(sentence(said) or ended, process.returncode)
+        words = [*command, *(_words("argument", a) for a in arguments), *flags(command, options)]
+        printed, said = call([find(), *words], listener)
         output = Output("".join(printed))
         output.warnings = [line.removeprefix(WARNING).strip() for line in said if line.startswith(WARNING)]
         output.results = _results(options, output)

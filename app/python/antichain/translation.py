@@ -1,5 +1,5 @@
 """Makes nodes of graph.json from what another framework calls its operators. The table of those operators is
-elsewhere (pytorch/operators.py, onnx/rows.py); here is what its rows have at hand.
+elsewhere (pytorch/operators.py, onnx/rows.py); here is what the rows of both have at hand.
 
 A Value is a tensor as the user's code sees it: a node's output, and the order in which its axes are read. So
 a permutation costs nothing until an operator needs the axes in their order: a LayerNorm or a Linear over the
@@ -8,9 +8,13 @@ last axis of N x H x W x C works on the N x C x H x W that is stored.
 
 import collections
 import dataclasses
+import inspect
 import math
 
-from antichain.graph_operators import DEFAULTS, PAIRS, one_or_two, output_shape, pair, parts_of
+from antichain.graph_operators import DEFAULTS, PAIRS, one_or_two, output_shape
+from antichain.graph_operators import padding, pair, parts_of, reach
+
+WRONG = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)  # what odd options do to a row
 
 
 class Unsupported(Exception):
@@ -24,6 +28,55 @@ def refuse_if(condition, what):
 
 def only(what, value, *supported):
     refuse_if(value not in supported, f"{what} {value}")
+
+
+def attempt(steps, make, stand_in):
+    """Makes nodes of all steps. Returns those that can't be made, each with what is not supported, so that
+    one refusal has all of them. `stand_in` enters something for their results, if it knows of any: what
+    is behind one of which it knows nothing makes no sentence of its own ("")."""
+    problems = []
+    for step in steps:
+        try:
+            make(step)
+        except Unsupported as problem:
+            stand_in(step)
+            if str(problem):
+                problems.append((step, str(problem)))
+    return problems
+
+
+class Table(dict):
+    """The rows by the names of a framework's operators. A row is a function of a Shaping and of what the
+    framework gives its operator, by the names that it has there. It returns a Value, or several. Its first
+    argument is a computed tensor, unless the row takes what it gets (`raw`)."""
+
+    def __init__(self):
+        super().__init__()
+        self.raw = set()
+
+    def row(self, *names, raw=False):
+        def enter(function):
+            self.update(dict.fromkeys(names, function))
+            self.raw.update(names if raw else ())
+            return function
+
+        return enter
+
+    def known(self, name, keywords):
+        """Returns those of the arguments that the row has."""
+        parameters = inspect.signature(self[name]).parameters
+        takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+        return {key: value for key, value in keywords.items() if takes_all or key in parameters}
+
+    def make(self, t, name, args, keywords):
+        """Returns what the row makes of arguments. Throws Unsupported."""
+        refuse_if(name not in self, f"'{name}'")
+        if args and name not in self.raw:
+            args = [t.tensor(args[0]), *args[1:]]
+        try:
+            return self[name](t, *args, **keywords)
+        except WRONG as problem:
+            raise Unsupported(f"'{name}' with these shapes and options ({problem})") from problem
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +95,7 @@ class Value:
 
     @property
     def plain(self):
-        return self.order == tuple(range(self.rank))
+        return self.order == natural(self.rank)
 
     def axis(self, axis):
         """Returns which axis of the node's output an axis is."""
@@ -58,6 +111,14 @@ class Padded:
 
     of: Value
     zeros: list  # rows above, columns left, rows below, columns right
+
+
+@dataclasses.dataclass(frozen=True)
+class Widened:
+    """A value that is repeated along axes of extent 1, for a product."""
+
+    of: Value
+    shape: tuple
 
 
 class Names:
@@ -79,6 +140,19 @@ def natural(rank):
     return tuple(range(rank))
 
 
+def unknown(shape):
+    """Returns what stands for a value that is not translated, so that what is behind it can be."""
+    return Value("?", tuple(shape), natural(len(shape)))
+
+
+def same_padding(extents, kernel, stride, dilation, more_first=False):
+    """Returns the padding with which windows give ⌈extent / stride⌉ numbers; the odd one is at the end."""
+    windows = zip(extents, kernel, stride, dilation)
+    total = [max(0, (math.ceil(extent / s) - 1) * s + reach(k, d) - extent) for extent, k, s, d in windows]
+    less, more = [n // 2 for n in total], [n - n // 2 for n in total]
+    return more + less if more_first else less + more
+
+
 class Shaping:
     """Brings values into the order and the shape that an operator needs. A class that has it adds the nodes:
     new_node(op, inputs, options, helper, parts, shapes) adds one and returns its name."""
@@ -91,6 +165,33 @@ class Shaping:
     def text(x):
         """Returns the shape of x as a refusal has it."""
         return str(x.shape)
+
+    # What a row was given
+
+    def tensor(self, x, what="an input"):
+        """Returns x, which must be a computed tensor of which nothing is pending."""
+        refuse_if(isinstance(x, Padded), "padding by zeros for anything but a convolution or average pooling")
+        refuse_if(isinstance(x, Widened), "an expanded tensor for anything but a product")
+        refuse_if(not isinstance(x, Value), f"{what} that is {x}")
+        return x
+
+    def image_of(self, x, what):
+        x = self.plain(self.tensor(x))
+        refuse_if(x.rank != 4, f"'{what}' of a tensor {self.text(x)} that is not N x C x H x W")
+        return x
+
+    def padded_image(self, x, what):
+        """Returns an image and the zeros that are pending around it."""
+        x, zeros = (x.of, x.zeros) if isinstance(x, Padded) else (x, [0] * 4)
+        return self.image_of(x, what), zeros
+
+    @staticmethod
+    def axis(x, axis):
+        """Returns an axis, which may count from the end."""
+        refuse_if(not -x.rank <= axis < x.rank, f"axis {axis} of a tensor of {x.rank} axes")
+        return axis % x.rank
+
+    # What makes nodes
 
     def emit(self, op, inputs, options=None, order=None, helper=False, parts=None):
         """Adds a node with the options that are not the usual ones, and returns its value, its axes read in
@@ -113,9 +214,8 @@ class Shaping:
         if x.plain:
             return x
         if (x.node, x.order) not in self.plain_forms:
-            self.plain_forms[x.node, x.order] = self.emit(
-                "permute", [x], {"order": list(x.order)}, helper=True
-            )
+            permuted = self.emit("permute", [x], {"order": list(x.order)}, helper=True)
+            self.plain_forms[x.node, x.order] = permuted
         return self.plain_forms[x.node, x.order]
 
     def reshape(self, x, shape, helper=False):
@@ -123,12 +223,10 @@ class Shaping:
         shape = tuple(shape)
         if shape == x.shape:
             return x
-        if not shape or shape[0] != self.batch or x.shape[0] != self.batch:
-            raise Unsupported(f"a reshape of {x.shape} to {shape}, which mixes samples,")
-        if len(shape) > 5:
-            raise Unsupported(f"a tensor of {len(shape)} axes (there are at most 5)")
-        if len(shape) == 1:
-            raise Unsupported("a tensor of one number a sample without an axis for it")
+        mixes = not shape or shape[0] != self.batch or x.shape[0] != self.batch
+        refuse_if(mixes, f"a reshape of {x.shape} to {shape}, which mixes samples,")
+        refuse_if(len(shape) > 5, f"a tensor of {len(shape)} axes (there are at most 5)")
+        refuse_if(len(shape) == 1, "a tensor of one number a sample without an axis for it")
         x = self.plain(x)
         if len(shape) == 2 and x.rank == 4:
             return self.emit("flatten", [x], helper=helper)
@@ -164,6 +262,37 @@ class Shaping:
 
     # What the operators of several frameworks become
 
+    def activate(self, x, function):
+        return self.same_axes("activate", x, {"function": function})
+
+    def clamp(self, x, low, high):
+        if low == 0 and (high is None or high > 3e38):
+            return self.same_axes("relu", x)
+        refuse_if((low, high) != (0, 6), f"a clamp to {low} … {high} (0 and 6 are ReLU6, 0 alone ReLU)")
+        return self.activate(x, "relu6")
+
+    def dropout(self, x, op, p, **options):
+        """Returns x with numbers or samples left out with the probability p."""
+        refuse_if(not 0 <= p < 1, f"{op} of {p}")
+        return self.same_axes(op, x, {"p": p, **options}) if p else x
+
+    def conv(self, x, shape, parts, pads, **options):
+        """Returns the convolution of an image with weights of that shape."""
+        options |= {"out": shape[0], "kernel": shape[2:], "pad": padding(pads), "bias": "bias" in parts}
+        return self.emit("conv2d", [x], options, parts=parts)
+
+    def conv_transpose(self, x, shape, parts, pads, groups, **options):
+        options |= {"out": shape[1] * groups, "kernel": shape[2:], "pad": padding(pads), "groups": groups}
+        refuse_if(pads[:2] != pads[2:], "a transposed convolution with another padding at the ends")
+        return self.emit("conv_transpose2d", [x], {**options, "bias": "bias" in parts}, parts=parts)
+
+    def adaptive_pool(self, x, h, w):
+        if (h, w) == x.shape[2:]:
+            return x
+        if (h, w) == (1, 1):
+            return self.emit("global_average_pool", [x])
+        return self.emit("adaptive_average_pool", [x], {"h": h, "w": w})
+
     def linear(self, x, out, parts):
         options = {"out": out, "bias": "bias" in parts}
         if x.rank == 2:
@@ -176,6 +305,18 @@ class Shaping:
         image, restored = self.image(x, 1) if x.rank != 4 else (self.plain(x), lambda y: y)
         return restored(self.emit("batch_norm", [image], options, parts=parts))
 
+    def layer_norm(self, x, axis, over, eps, parts):
+        """Returns x normalised over its last axes from that one on, or over its channels, which are `axis`
+        then. `over` is what the node says of them."""
+        options = {"eps": eps, "affine": bool(parts), "bias": "bias" in parts or not parts}
+        if len(over) <= 1 and x.rank == 4 and x.axis(axis) == 1:
+            return self.same_axes("layer_norm", x, {"channels": True, **options}, parts)
+        return self.emit("layer_norm", [self.plain(x)], {"over": list(over), **options}, parts=parts)
+
+    def group_norm(self, x, groups, eps, parts):
+        options = {"groups": groups, "eps": eps, "affine": bool(parts)}
+        return self.emit("group_norm", [self.plain(x)], options, parts=parts)
+
     def softmax(self, x, axis):
         if x.rank == 2:
             return self.emit("softmax", [self.plain(x)])
@@ -185,8 +326,7 @@ class Shaping:
     def mean(self, x, axes, keep):
         """Returns the mean over axes. Where `keep`, they stay with the extent 1."""
         stored = sorted(x.axis(axis) for axis in axes)
-        if not stored or 0 in axes or len(set(stored)) < len(stored):
-            raise Unsupported("a mean over the samples")
+        refuse_if(not stored or 0 in axes or len(set(stored)) < len(stored), "a mean over the samples")
         if keep:
             if x.rank == 4 and stored == [2, 3]:
                 return self.same_axes("global_average_pool", x)
@@ -196,6 +336,8 @@ class Shaping:
         return self.emit("mean", [x], {"axes": stored}, order)
 
     def concat(self, parts, axis):
+        refuse_if(axis == 0, "parts that are joined along the samples")
+        refuse_if(len({x.rank for x in parts}) > 1, "parts of different numbers of axes that are joined")
         if len(parts) == 1:
             return parts[0]
         images, restored = self.images(parts, axis)
@@ -207,27 +349,31 @@ class Shaping:
         begin, end, _ = slice(begin, end).indices(extent)
         if (begin, end, step) == (0, extent, 1):
             return x
-        if axis == 0:
-            raise Unsupported("a part of the samples")
-        if step < 1 or begin >= end:
-            raise Unsupported(f"an empty part [{begin}:{end}:{step}]")
+        refuse_if(axis == 0, "a part of the samples")
+        refuse_if(step < 1 or begin >= end, f"an empty part [{begin}:{end}:{step}]")
         options = {"axis": x.axis(axis), "begin": begin, "end": end, "step": step}
         return self.same_axes("slice", x, options)
 
+    def select(self, x, axis, place):
+        """Returns x at one place of an axis, which is left out."""
+        y = self.part(x, axis, place, place + 1)
+        return self.reshape(y, (*y.shape[:axis], *y.shape[axis + 1 :]))
+
     def in_order(self, x, order):
         """Returns x with its axes in another order, in which the samples stay the first."""
-        if order[0] != 0:
-            raise Unsupported("a permutation that moves the samples from the first axis")
+        refuse_if(sorted(order) != list(natural(x.rank)), "a permutation of other axes than there are")
+        refuse_if(order[0] != 0, "a permutation that moves the samples from the first axis")
         return x.permuted(order)
 
     def add(self, a, b):
-        if a.shape != b.shape:
-            raise Unsupported(f"a sum of {self.text(a)} and {self.text(b)} (both have one shape)")
+        a, b = (self.tensor(x, "a sum with an operand") for x in (a, b))
+        refuse_if(a.shape != b.shape, f"a sum of {self.text(a)} and {self.text(b)} (both have one shape)")
         if a.order != b.order:
             a, b = self.plain(a), self.plain(b)
         return self.emit("add", [a, b], order=a.order)
 
     def multiply(self, a, b):
+        a, b = (x.of if isinstance(x, Widened) else self.tensor(x) for x in (a, b))
         if math.prod(a.shape) < math.prod(b.shape):
             a, b = b, a
         if a.order != b.order and a.rank == b.rank:

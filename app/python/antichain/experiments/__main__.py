@@ -5,6 +5,7 @@ import difflib
 import json
 import os
 import pathlib
+import re
 import shutil
 import sys
 import time
@@ -50,6 +51,11 @@ TRAINING = ("epochs", "seed", "dataset", "data_dir", *COMPUTING)
 OF_OUR_PROFILES = ("microbatch", "train_steps", *TRAINING)  # another's say nothing of how to train
 
 
+def near(word, known, otherwise):
+    found = difflib.get_close_matches(word, known, 1)
+    return f"did you mean {found[0]}?" if found else otherwise
+
+
 class Parser(argparse.ArgumentParser):
     """Says what is wrong in one sentence, as the program does."""
 
@@ -62,38 +68,39 @@ class Parser(argparse.ArgumentParser):
     def error(self, message):
         if "unrecognized arguments: " in message:
             word = message.partition(": ")[2].split()[0].partition("=")[0]
-            near = difflib.get_close_matches(word, self.options, 1)
-            hint = f"did you mean {near[0]}?" if near else "see --help"
-            message = f"there is no option '{word}': {hint}"
-        raise refusal(message)
+            message = f"there is no option '{word}': {near(word, self.options, 'see --help')}"
+        raise refusal(re.sub("^argument (--[a-z]+): takes", r"\1 takes", message))
 
 
-def names(text, option, known, all_of):
-    """Returns the names of a list with commas, or all. `known` are the names that there are, None where
-    anything may be one."""
-    if text == "all":
-        return list(all_of)
-    parts = text.split(",")
-    if not all(parts) or len(set(parts)) < len(parts) or any("/" in part for part in parts):
-        raise refusal(f"{option} takes names with commas between them, each once, not '{text}'")
-    for part in parts:
-        if known and part not in known:
-            near = difflib.get_close_matches(part, known, 1)
-            hint = f"did you mean '{near[0]}'?" if near else f"choose {', '.join(known)}"
-            raise refusal(f"there is no method '{part}': {hint}")
-    return parts
+def names(all_of, known=None):
+    """Returns a function that takes a list of names with commas, or "all". `known` are the names that there
+    are, None where anything may be one."""
+
+    def listed(text):
+        if text == "all":
+            return list(all_of)
+        parts = text.split(",")
+        if not all(parts) or len(set(parts)) < len(parts) or any("/" in part for part in parts):
+            raise argparse.ArgumentTypeError(f"takes names with commas between them, each once, not '{text}'")
+        for part in parts:
+            if known and part not in known:
+                hint = near(part, [f"'{name}'" for name in known], f"choose {', '.join(known)}")
+                raise argparse.ArgumentTypeError(f"there is no method '{part}': {hint}")
+        return parts
+
+    return listed
 
 
 def is_count(text, most):
     return text.isascii() and text.isdigit() and len(text) <= len(str(most)) and 1 <= int(text) <= most
 
 
-def counts(text, option):
-    """Returns the numbers of a list with commas."""
+def counts(text):
+    """Takes a list of numbers with commas."""
     parts = text.split(",")
     if len(set(parts)) < len(parts) or not all(is_count(part, MOST_RANKS) for part in parts):
         what = f"numbers from 1 to {MOST_RANKS} with commas between them, each once"
-        raise refusal(f"{option} takes {what}, not '{text}'")
+        raise argparse.ArgumentTypeError(f"takes {what}, not '{text}'")
     return [int(part) for part in parts]
 
 
@@ -107,19 +114,20 @@ def parser():
         command.add_argument("--out", metavar="FOLDER", help="the results; what it holds of them is kept")
         return command
 
+    models, methods = names(of.PAPER_MODELS), names(of.METHODS, of.METHODS)
     listed = {"metavar": "LIST", "help": "with commas between them"}
     command = add("table1", "partitioning time of ten models by four methods, beside the publication's")
     command.add_argument("--profiles", metavar="FOLDER", help=SETTINGS[0][2])
-    command.add_argument("--models", default="all", **listed)
-    command.add_argument("--devices", default="4,8", **listed)
+    command.add_argument("--models", type=models, default="all", **listed)
+    command.add_argument("--devices", type=counts, default="4,8", **listed)
     for command in (
         add("speedup", "models by methods on ranks: speedup, balance and bubble, with a report"),
         add("sweep", "the cells of a speedup study, without its report"),
     ):
-        command.add_argument("--models", metavar="LIST", help="with commas between them [the paper's ten]")
+        command.add_argument("--models", type=models, metavar="LIST", help="with commas [the paper's ten]")
         command.add_argument("--graph", metavar="FILE", help="a network of your own, or beside --models")
-        command.add_argument("--methods", metavar="LIST", default="all", help=", ".join(of.METHODS))
-        command.add_argument("--ranks", default="1,2,4,8", **listed)
+        command.add_argument("--methods", type=methods, default="all", help=", ".join(of.METHODS))
+        command.add_argument("--ranks", type=counts, default="1,2,4,8", **listed)
         command.add_argument("--mode", choices=list(of.MODES), default="simulate")
         for setting, default, help in SETTINGS:
             shown = help if default is None else f"{help} [{default}]"
@@ -133,13 +141,10 @@ def parser():
 
 def axes(given, own):
     """Returns what is asked for; `own` is what the program says of the network of --graph, or None."""
-    models = []
-    if given.models is not None or not own:
-        models = names("all" if given.models is None else given.models, "--models", None, of.PAPER_MODELS)
+    models = given.models or ([] if own else list(of.PAPER_MODELS))
     if own and own["model"] not in models:
         models.append(own["model"])
-    asked = {"models": models, "methods": names(given.methods, "--methods", of.METHODS, of.METHODS)}
-    asked |= {"ranks": counts(given.ranks, "--ranks"), "mode": given.mode}
+    asked = {"models": models, "methods": given.methods, "ranks": given.ranks, "mode": given.mode}
     return asked | ({"own": own["model"], "graph": given.graph} if own else {})
 
 
@@ -249,9 +254,7 @@ def run_table1(given, children):
     out = ResultsFolder(given.out or "antichain-table1", "table1")
     settings = {"profiles": given.profiles or os.environ.get("ANTICHAIN_PIPEDREAM_PROFILES")}
     settings = out.settled({"profiles": None}, settings)
-    models = names(given.models, "--models", None, of.PAPER_MODELS)
-    devices = counts(given.devices, "--devices")
-    program = Program(given.program)
+    models, devices, program = given.models, given.devices, Program(given.program)
     for model in models:
         if settings["profiles"]:
             profile_in(settings["profiles"], model)
@@ -261,8 +264,10 @@ def run_table1(given, children):
     rows, refusals = table1.time_methods(program, children, out, {**DEFAULTS, **settings}, models, devices)
     source = f"of {settings['profiles']}" if settings["profiles"] else "measured here (cifar form)"
     out.write("table1.json", json.dumps({"experiment": "table1", "rows": rows}, indent=2) + "\n")
-    table1.report(rows, refusals, f"Profiles {source}.", out.made_with()).write(out)
-    print(f"Report: {out.path}/report.html\n\n{table1.text(rows, refusals, f'Profiles {source}.')}")
+    report = table1.report(rows, refusals, f"Profiles {source}.")
+    print(f"Report: {out.path}/report.html\n\n{report.text().rstrip()}")
+    report.paragraph(f"Made by {out.made_with()}")
+    report.write(out)
 
 
 def run(words):
@@ -289,6 +294,7 @@ def run(words):
 
 
 def main():
+    os.environ["NO_COLOR"] = "1"  # mpirun's ranks write to terminals of its own
     try:
         run(sys.argv[1:])
         sys.stdout.flush()

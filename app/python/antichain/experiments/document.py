@@ -1,9 +1,10 @@
-"""A report consists of headings, paragraphs, tables and pictures. It is written once and printed as Markdown
-and as HTML. Tables for a terminal are here, too."""
+"""A report consists of headings, paragraphs, tables and pictures. It is written once and printed as Markdown,
+as HTML, and for a terminal."""
 
 import html
 import re
 import shutil
+import textwrap
 
 PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -45,6 +46,10 @@ def literal(text):
     return re.sub(r"[\\`*<>|\[\]]|\b_(?!\w)|(?<!\w)_", r"\\\g<0>", text)
 
 
+def _plain(text):
+    return re.sub(r"\\(.)", r"\1", text)
+
+
 def _in_html(text):
     """Takes **bold**, `code`, and a letter behind a backslash as it is."""
     held = re.sub(r"\\(.)", lambda found: f"\0{ord(found[1])};", text)
@@ -56,29 +61,30 @@ class Document:
     """Texts may have **bold** and `code`; names from outside are made `literal` first."""
 
     def __init__(self, title):
-        self.title, self._markdown, self._html = title, [], []
+        self.title, self._parts = title, []
+
+    def _add(self, markdown, html, text=""):
+        self._parts.append((f"{markdown}\n\n", f"{html}\n", f"{text}\n"))
 
     def heading(self, text):
-        self._markdown.append(f"## {text}\n\n")
-        self._html.append(f"<h2>{_in_html(text)}</h2>\n")
+        self._add(f"## {text}", f"<h2>{_in_html(text)}</h2>", text + "\n")
 
     def paragraph(self, text):
-        self._markdown.append(f"{text}\n\n")
-        self._html.append(f"<p>{_in_html(text)}</p>\n")
+        self._add(text, f"<p>{_in_html(text)}</p>", textwrap.fill(_plain(text), 80))
 
     def picture(self, file, caption):
         """Takes a file's path relative to the report."""
-        self._markdown.append(f"![{literal(caption)}]({file.replace(' ', '%20')})\n\n")
-        file, caption = html.escape(file), html.escape(caption)
-        self._html.append(
-            f'<figure><img src="{file}" alt="{caption}"'
-            f' loading="lazy"><figcaption>{caption}</figcaption></figure>\n'
-        )
+        source, said = html.escape(file), html.escape(caption)
+        image = f'<img src="{source}" alt="{said}" loading="lazy">'
+        markdown = f"![{literal(caption)}]({file.replace(' ', '%20')})"
+        self._add(markdown, f"<figure>{image}<figcaption>{said}</figcaption></figure>")
 
-    def table(self, header, rows):
-        """The first column is text, the others are numbers on the right."""
+    def table(self, header, rows, keys=1):
+        """The first column is text, the others are numbers on the right. `keys` is as text_table has it."""
+        text = text_table(header, [[_plain(cell) for cell in row] for row in rows], keys)
+        header = [name.replace("\n", " ") for name in header]
         lines = [header, ["---"] + ["---:"] * (len(header) - 1), *rows]
-        self._markdown.append("".join("|" + "".join(f" {c} |" for c in line) + "\n" for line in lines) + "\n")
+        markdown = "\n".join("|" + "".join(f" {c} |" for c in line) for line in lines)
         # A header may break after the characters that join words.
         names = [re.sub("([+_-])", r"\1<wbr>", _in_html(cell)) for cell in header]
         heads = "".join(f"<th>{name}</th>" for name in names)
@@ -88,10 +94,14 @@ class Document:
             cells = [f"<td{mark}>{_in_html(cell)}</td>" for mark, cell in zip(marks, row)]
             body += f"<tr>{''.join(cells)}</tr>\n"
         dense = ' class="dense"' if len(header) > MANY_COLUMNS else ""
-        self._html.append(f'<div class="wide"><table{dense}>\n<tr>{heads}</tr>\n{body}</table></div>\n')
+        table = f'<div class="wide"><table{dense}>\n<tr>{heads}</tr>\n{body}</table></div>'
+        self._add(markdown, table, text)
 
     def markdown(self):
-        return f"# {self.title}\n\n" + "".join(self._markdown)
+        return f"# {self.title}\n\n" + "".join(part[0] for part in self._parts)
+
+    def text(self):
+        return "".join(part[2] for part in self._parts)
 
     def write(self, out):
         """Writes report.md and report.html into a ResultsFolder."""
@@ -99,7 +109,7 @@ class Document:
         out.write("report.html", self.html())
 
     def html(self):
-        return PAGE.format(title=html.escape(self.title), body="".join(self._html))
+        return PAGE.format(title=html.escape(self.title), body="".join(part[1] for part in self._parts))
 
 
 def text_table(header, rows, keys=1):

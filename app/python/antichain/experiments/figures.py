@@ -36,51 +36,23 @@ NO_GRAPHS = "No graphs of models: Graphviz is not installed (on Debian: graphviz
 def draw(study, cells):
     """Draws all pictures. Returns their files, relative to the results folder, by model and kind, those of
     all models under None; and a sentence for each reason why pictures are missing."""
-    drawn, missing = {}, []
+    painter = _Painter(study, cells)
     try:
         import matplotlib
 
         if getattr(matplotlib, "__version_info__", ())[:2] >= LEAST:
             matplotlib.use("Agg")
             matplotlib.rcParams.update(STYLE)
-            _Painter(study, cells, drawn, missing).draw()
+            painter.plots()
         else:
-            missing.append(OLD_PLOTS)
+            painter.missing.append(OLD_PLOTS)
     except ImportError:
-        missing.append(NO_PLOTS)
+        painter.missing.append(NO_PLOTS)
     if shutil.which("dot"):
-        for model in study.models:
-            _draw_graph(study, cells, model, drawn, missing)
+        painter.of_models("graph", painter.graph)
     else:
-        missing.append(NO_GRAPHS)
-    return drawn, missing
-
-
-def _shown(study, cells, model):
-    """Returns the cell whose plan is drawn: of the first method that has one, on the most ranks."""
-    return next(iter(of.find_all(cells, [model], study.methods, [max(study.ranks)])), None)
-
-
-def _plan(study, cell):
-    """Returns the words that name a cell's profile and plan."""
-    name = of.name(cell["model"], cell["method"], cell["ranks"], study.mode)
-    profile = study.profiles.path(cell["model"], cell["ranks"])
-    return ["--profile", profile, "--plan", study.out.path / "plans" / f"{name}.json"], name
-
-
-def _draw_graph(study, cells, model, drawn, missing):
-    cell = _shown(study, cells, model)
-    if cell is None:
-        return
-    dot, svg = (study.out.file("figures", f"model-{model}.{ending}") for ending in ("dot", "svg"))
-    log = study.out.file("logs", "dot.log")
-    try:
-        study.program.ask("plan", *_plan(study, cell)[0], "--dot", dot)
-        if study.children.run(["dot", "-Tsvg", str(dot), "-o", str(svg)], log):
-            raise AntichainError(last_words(log))
-        drawn.setdefault(model, {})["graph"] = f"figures/{svg.name}"
-    except AntichainError as problem:
-        missing.append(f"No graph of {model}: {problem}")
+        painter.missing.append(NO_GRAPHS)
+    return painter.drawn, painter.missing
 
 
 def _line(i):
@@ -88,20 +60,45 @@ def _line(i):
 
 
 class _Painter:
-    def __init__(self, study, cells, drawn, missing):
-        self.study, self.cells, self.drawn, self.missing = study, cells, drawn, missing
+    def __init__(self, study, cells):
+        self.study, self.cells, self.drawn, self.missing = study, cells, {}, []
         self.ranks, self.label = sorted(study.ranks), of.MODES[study.mode]
+        self.most = self.ranks[-1]
 
-    def draw(self):
-        straight = [method for method in self.study.methods if method in of.STRAIGHT]
-        others = [method for method in self.study.methods if method not in of.STRAIGHT]
+    def find(self, models, methods, ranks):
+        return of.find_all(self.cells, models, methods, ranks)
+
+    def of_models(self, what, draw):
+        """Draws the plan of the first method that has one, on the most ranks, of every model. `draw` takes
+        its cell, and the words that name its profile and plan."""
+        for model in self.study.models:
+            for cell in self.find([model], self.study.methods, [self.most])[:1]:
+                name = of.name(model, cell["method"], self.most, self.study.mode)
+                plan = self.study.out.path / "plans" / f"{name}.json"
+                words = ["--profile", self.study.profile_path(model, self.most), "--plan", plan]
+                try:
+                    draw(model, cell, name, words)
+                except AntichainError as problem:
+                    self.missing.append(f"No {what} of {model}: {problem}")
+
+    def graph(self, model, cell, name, words):
+        dot, svg = (self.study.out.file("figures", f"model-{model}.{ending}") for ending in ("dot", "svg"))
+        log = self.study.out.file("logs", "dot.log")
+        self.study.program.ask("plan", *words, "--dot", dot)
+        if self.study.children.run(["dot", "-Tsvg", str(dot), "-o", str(svg)], log):
+            raise AntichainError(last_words(log))
+        self.drawn.setdefault(model, {})["graph"] = f"figures/{svg.name}"
+
+    def plots(self):
         # They have separate pictures, because ten bars a model can't be told apart.
-        self._overview("overview", straight, "")
-        self._overview("overview-replicas", others, ", with replicas")
+        for kind, straight, more in (("overview", True, ""), ("overview-replicas", False, ", with replicas")):
+            methods = [method for method in self.study.methods if (method in of.STRAIGHT) == straight]
+            self._overview(kind, methods, more)
         for model in self.study.models:
             self._speedups(model)
             self._stages(model)
-            self._timeline(model)
+        self.of_models("timeline", self._timeline)
+        for model in self.study.models:
             self._losses(model)
 
     @contextlib.contextmanager
@@ -110,10 +107,9 @@ class _Painter:
         import matplotlib.pyplot
 
         figure, axes = matplotlib.pyplot.subplots(figsize=(width / INCH, height / INCH), layout="constrained")
-        axes.set(title=title, xlabel=x, ylabel=y)
+        axes.set(title=title, xlabel=x, ylabel=y, axisbelow=True)
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(axis="y", color="#dddddd")
-        axes.set_axisbelow(True)
         yield axes
         if below:
             share = 0.28 / figure.get_figheight()
@@ -131,88 +127,71 @@ class _Painter:
         width = 0.8 / len(series)
         for i, (name, colour, values) in enumerate(series):
             at = [g - 0.4 + (i + 0.5) * width for g in range(len(groups))]
-            hatch = "" if colour < len(COLOURS) else "///"
-            heights = [value or 0 for value in values]
-            axes.bar(at, heights, width * 0.95, color=COLOURS[colour % len(COLOURS)], hatch=hatch, label=name)
+            look = {"color": COLOURS[colour % len(COLOURS)], "hatch": "" if colour < len(COLOURS) else "///"}
+            axes.bar(at, [value or 0 for value in values], width * 0.95, label=name, **look)
         axes.set_xticks(range(len(groups)), groups, rotation=20 if len(groups) > 5 else 0)
 
     def _overview(self, kind, methods, more):
-        most, models = self.ranks[-1], self.study.models
-        if not of.find_all(self.cells, models, methods, [most]):
+        models = self.study.models
+        if not self.find(models, methods, [self.most]):
             return
         width = min(max(400 + 12 * len(models) * len(methods), 700), 1200)
-        title = f"Speedup on {most} ranks, {self.label}{more}"
+        title = f"Speedup on {self.most} ranks, {self.label}{more}"
         series = []
         for method in methods:
-            cells = [of.find(self.cells, model, method, most) for model in models]
+            cells = [of.find(self.cells, model, method, self.most) for model in models]
             values = [cell and of.speedup(self.cells, cell) for cell in cells]
             series.append((method, of.METHODS.index(method), values))
         with self._figure(None, kind, title, "model", "speedup over one rank", width) as axes:
             self._bars(axes, models, series)
 
     def _speedups(self, model):
-        if len(self.ranks) < 2 or not of.find_all(self.cells, [model], self.study.methods, self.ranks):
+        if len(self.ranks) < 2 or not self.find([model], self.study.methods, self.ranks):
             return
-        ends = [self.ranks[0], self.ranks[-1]]
-        title = f"{model}, {self.label}"
+        ends, title = [self.ranks[0], self.most], f"{model}, {self.label}"
         with self._figure(model, "speedup", title, "ranks", "speedup over one rank") as axes:
             axes.plot(ends, ends, color="#999999", linestyle=":", label="as many times as ranks")
             for method in self.study.methods:
-                cells = of.find_all(self.cells, [model], [method], self.ranks)
+                cells, i = self.find([model], [method], self.ranks), of.METHODS.index(method)
                 x, y = [cell["ranks"] for cell in cells], [of.speedup(self.cells, cell) for cell in cells]
                 if cells:
-                    i = of.METHODS.index(method)
                     axes.plot(x, y, marker=MARKS[i], label=method, **_line(i))
-            axes.set_xticks(self.ranks)
-            axes.set_ylim(0, self.ranks[-1] + 0.2)
+            axes.set(xticks=self.ranks, ylim=(0, self.most + 0.2))
 
     def _stages(self, model):
         """The difference to the longest bar of a method is imbalance."""
-        most = self.ranks[-1]
-        cells = of.find_all(self.cells, [model], self.study.methods, [most])
+        cells = self.find([model], self.study.methods, [self.most])
         if not cells:
             return
         label = "predicted" if self.study.mode == "measure" else self.label
-        title = f"{model}: work of each of {most} ranks in a step, {label}"
+        title = f"{model}: work of each of {self.most} ranks in a step, {label}"
         busy = [of.shares(cell)["busy_s"] for cell in cells]
-        ranks = [(f"rank {r}", r, [b[r] * 1e3 if r < len(b) else None for b in busy]) for r in range(most)]
+        rows = ((r, [b[r] * 1e3 if r < len(b) else None for b in busy]) for r in range(self.most))
         with self._figure(model, "stages", title, "method", "busy, ms", 1000) as axes:
-            self._bars(axes, [cell["method"] for cell in cells], ranks)
+            self._bars(axes, [cell["method"] for cell in cells], [(f"rank {r}", r, row) for r, row in rows])
 
-    def _boxes(self, cell):
-        """Returns the boxes of a recorded step, or of the simulated one, and which it is."""
-        words, name = _plan(self.study, cell)
-        trace, how = self.study.out.path / "work" / f"{name}.trace.json", self.label
-        if self.study.mode == "simulate" or not trace.exists():
-            trace = self.study.out.file("work", f"{name}.trace.json")
-            how = "predicted" if "measured" in cell else "simulated"
-            schedule = self.study.settings["schedule"]
-            order = self.study.out.path / "plans" / f"{name}.schedule"
-            words += ["--microbatches", cell["microbatches"], "--overlap-steps", "off", "--trace", trace]
-            words += ["--schedule", order if schedule == "auto" else schedule]
-            self.study.program.ask("simulate", *words, *words_of(self.study.settings, LINK))
-        return [e for e in json.loads(trace.read_text())["traceEvents"] if e.get("ph") == "X"], how
-
-    def _timeline(self, model):
+    def _timeline(self, model, cell, name, words):
         """A row for every rank, and a box for every forward, backward and update, as long as it took. A box
         that is wide enough shows its micro-batch's number; beside each row stands the share in which the rank
         does nothing."""
-        cell = _shown(self.study, self.cells, model)
-        if cell is None:
-            return
-        try:
-            boxes, how = self._boxes(cell)
-        except AntichainError as problem:
-            self.missing.append(f"No timeline of {model}: {problem}")
-            return
+        study, how = self.study, self.label
+        trace = study.out.path / "work" / f"{name}.trace.json"
+        if study.mode == "simulate" or not trace.exists():  # no step was recorded
+            trace = study.out.file("work", f"{name}.trace.json")
+            how = "predicted" if "measured" in cell else "simulated"
+            order = study.out.path / "plans" / f"{name}.schedule"
+            schedule = study.settings["schedule"]
+            words += ["--schedule", order if schedule == "auto" else schedule, "--overlap-steps", "off"]
+            words += ["--microbatches", cell["microbatches"], "--trace", trace]
+            study.program.ask("simulate", *words, *words_of(study.settings, LINK))
+        boxes = [e for e in json.loads(trace.read_text())["traceEvents"] if e.get("ph") == "X"]
         boxes = [e for e in boxes if e["cat"] in KINDS and e["dur"] > 0]
         if not boxes:
             return
         ranks, end = cell["ranks"], max(e["ts"] + e["dur"] for e in boxes) * 1e-3
         step = f"a step of {cell['microbatches']} micro-batches on {ranks} ranks by {cell['method']}"
-        title = f"{model}: {step}, {how}"
-        x, height = "time, ms (numbers: micro-batches)", 190 + 34 * ranks
-        with self._figure(model, "timeline", title, x, "rank", 1100, height, below=True) as axes:
+        title, x = f"{model}: {step}, {how}", "time, ms (numbers: micro-batches)"
+        with self._figure(model, "timeline", title, x, "rank", 1100, 190 + 34 * ranks, below=True) as axes:
             self._draw_boxes(axes, boxes, ranks, end)
 
     def _draw_boxes(self, axes, boxes, ranks, end):
@@ -237,7 +216,7 @@ class _Painter:
         axes.set(xlim=(0, end), ylim=(ranks - 0.4, -0.6), yticks=range(ranks))
 
     def _losses(self, model):
-        cells = of.find_all(self.cells, [model], self.study.methods, self.ranks)
+        cells = self.find([model], self.study.methods, self.ranks)
         cells = [cell for cell in cells if len(cell.get("measured", {}).get("loss", ())) > 1]
         if not cells:
             return

@@ -14,18 +14,7 @@ import re
 import sys
 
 from antichain.experiments.start import BAD_INPUT, provenance, refusal
-
-
-def write(file, text):
-    """Writes a file as a whole or not at all."""
-    part = file.with_name(f"{file.name}.{os.getpid()}.part")
-    try:
-        with open(part, "x", encoding="utf-8") as output:
-            output.write(text)
-        os.replace(part, file)
-    except OSError as problem:
-        part.unlink(missing_ok=True)
-        raise refusal(f"can't write {file}: {problem.strerror}", BAD_INPUT) from problem
+from antichain.files import write_whole
 
 
 def same(one, other):
@@ -120,7 +109,7 @@ class ResultsFolder:
         return f"{made['program']} (revision {made['revision']}), {', '.join(made['libraries'])}; {place}"
 
     def write(self, name, text):
-        write(self.path / name, text)
+        write_whole(self.path / name, text.encode())
 
     def file(self, folder, name):
         """Returns the path of a file in an inner folder, which is made."""

@@ -1,5 +1,6 @@
 """The report of a study: tables first, then pictures, and its provenance at the end."""
 
+import itertools
 import shlex
 import statistics
 
@@ -35,7 +36,7 @@ MEANS = (
 
 
 def number(x, digits=2):
-    return f"{x:.{digits}f}"
+    return "-" if x is None else f"{x:.{digits}f}"
 
 
 def starved_cells(cells):
@@ -80,13 +81,13 @@ class Report:
 
     def summary(self):
         """Returns the speedups, a few lines for a terminal."""
+        shown = [ranks for ranks in self.study.ranks if ranks > 1 or self.study.ranks == [1]]
+        methods = self.study.methods
         rows = [
-            [model, str(ranks), *(self._speedup_text(model, method, ranks) for method in self.study.methods)]
-            for model in self.study.models
-            for ranks in self.study.ranks
-            if ranks > 1 or self.study.ranks == [1]
+            [model, str(ranks), *(number(self._speedup(model, method, ranks)) for method in methods)]
+            for model, ranks in itertools.product(self.study.models, shown)
         ]
-        table = text_table(["model", "ranks", *self.study.methods], rows, keys=2)
+        table = text_table(["model", "ranks", *methods], rows, keys=2)
         return f"Speedup over one rank, {self.mode}\n{table}"
 
     def comparison(self):
@@ -102,10 +103,6 @@ class Report:
     def _speedup(self, model, method, ranks):
         cell = of.find(self.cells, model, method, ranks)
         return of.speedup(self.cells, cell) if cell else None
-
-    def _speedup_text(self, model, method, ranks):
-        x = self._speedup(model, method, ranks)
-        return "-" if x is None else number(x)
 
     def _best(self, model, ranks, methods=of.METHODS):
         found = [self._speedup(model, method, ranks) for method in self.study.methods if method in methods]
@@ -153,10 +150,10 @@ class Report:
         best, best_straight = self._best(model, ranks), self._best(model, ranks, of.STRAIGHT)
         row = [literal(model)]
         for method in self.study.methods:
-            x = self._speedup(model, method, ranks) or 0
-            text = self._speedup_text(model, method, ranks)
-            text = f"**{text}**" if x and x >= best - AS_BEST else text
-            row.append(text + "\\*" * bool(x and method in of.STRAIGHT and x >= best_straight - AS_BEST))
+            x = self._speedup(model, method, ranks)
+            is_best = x is not None and x >= best - AS_BEST
+            is_best_straight = x is not None and method in of.STRAIGHT and x >= best_straight - AS_BEST
+            row.append((f"**{number(x)}**" if is_best else number(x)) + "\\*" * is_best_straight)
         return row
 
     def _one_model(self, model, drawn):
@@ -190,11 +187,11 @@ class Report:
         if self.study.mode == "simulate":
             return row
         row.append(number(cell["rehearsed"]["step_s"] * 1e3) if "rehearsed" in cell else "-")
-        measured = cell.get("measured", {})
-        row += [number(measured["step_s"] * 1e3)] if measured else []
-        row.append(f"{of.over_predicted(cell):+.1f}")
+        measured, difference = cell.get("measured"), f"{of.over_predicted(cell):+.1f}"
+        if not measured:
+            return [*row, difference]
         accuracy = number(measured["test_accuracy"] * 100) if "test_accuracy" in measured else "-"
-        return row + ([accuracy] if measured else [])
+        return [*row, number(measured["step_s"] * 1e3), difference, accuracy]
 
     def _open_ends(self, missing):
         """Lists what is missing, and why."""

@@ -27,10 +27,6 @@ def refusal(sentence, code=USAGE):
     return AntichainError(sentence, code)
 
 
-def _environment():
-    return {**os.environ, "NO_COLOR": "1"}  # mpirun's ranks write to terminals of its own
-
-
 def alone():
     """Throws AntichainError where mpirun or srun started several processes of this one."""
     sizes = ["OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE"]
@@ -58,40 +54,37 @@ class Program:
         try:
             self.facts = json.loads(self.ask("info", "--json", "-"))
             libraries = self.facts["libraries"]
-        except (OSError, ValueError, KeyError, TypeError) as problem:
+        except (ValueError, KeyError, TypeError) as problem:
             sentence = f"{self.path} is not the program antichain: name another by --program"
             raise refusal(sentence, 127) from problem
-        if starts_ranks and not self.launcher and launcher != "threads":
-            raise refusal("--launcher has no words: give mpirun, srun, threads, or leave it out")
-        if not starts_ranks or not self.launcher:
+        if starts_ranks and launcher != "threads":
+            self._check_launcher(launcher, "".join(self.launcher[:1]), libraries)
+
+    def _check_launcher(self, launcher, first, libraries):
+        if not first:
+            why = "has no words: give mpirun, srun, threads, or leave it out"
+        elif NO_MPI in libraries:
+            why = f"is {first}, but {self.path} is built without MPI, so {first} can't start its "
+            why += "ranks: name a program with MPI by --program, or give --launcher threads"
+        elif not shutil.which(first):
+            why = f"begins with '{first}', which is no program here: give mpirun, srun, threads, or words "
+            why += 'such as "mpirun -n {}"'
+        elif not any("{}" in word for word in self.launcher):
+            why = f"'{launcher}' does not say how many ranks to start: write {{}} for their number"
+        else:
             return
-        first = self.launcher[0]
-        if NO_MPI in libraries:
-            raise refusal(
-                f"{self.path} is built without MPI, so {first} can't start its ranks: name one with MPI by"
-                " --program, or give --launcher threads"
-            )
-        if not shutil.which(first):
-            raise refusal(
-                f"--launcher begins with '{first}', which is no program here: give mpirun, srun, threads, or"
-                ' words such as "mpirun -n {}"'
-            )
-        if not any("{}" in word for word in self.launcher):
-            sentence = f"--launcher '{launcher}' does not say how many ranks to start"
-            raise refusal(f"{sentence}: write {{}} for their number")
+        raise refusal(f"--launcher {why}")
 
     def ask(self, *words):
         """Returns what a short command prints. Throws AntichainError with its sentence."""
-        words = [self.path, *map(str, words)]
-        said = {"capture_output": True, "encoding": "utf-8", "errors": "replace", "env": _environment()}
-        done = subprocess.run(words, stdin=subprocess.DEVNULL, **said)
-        code = _shells(done.returncode)
-        if code in (128 + signal.SIGINT, 128 + signal.SIGTERM, STOPPED):  # Ctrl-C reaches it, too
-            raise refusal("stopped", STOPPED)
-        if code:
-            sentence = program.sentence(done.stderr.splitlines(keepends=True))
-            raise refusal(sentence or f"{self.path} {words[1]} ended with code {code}", code)
-        return done.stdout
+        try:
+            printed, _ = program.call([self.path, *map(str, words)])
+        except AntichainError as problem:
+            code = _shells(problem.code or 127)
+            if code in (128 + signal.SIGINT, 128 + signal.SIGTERM, STOPPED):  # Ctrl-C reaches it, too
+                raise refusal("stopped", STOPPED) from problem
+            raise refusal(str(problem), code) from problem
+        return "".join(printed)
 
     def start(self, words, ranks=None):
         """Returns the words that start a command: on so many ranks, or on none."""
@@ -154,7 +147,7 @@ class Children:
             try:
                 # Ctrl-C is for the parent, which counts what it passes on.
                 streams = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": subprocess.STDOUT}
-                alone = {"start_new_session": True, "preexec_fn": begin, "env": _environment()}
+                alone = {"start_new_session": True, "preexec_fn": begin}
                 self._child = subprocess.Popen(words, **streams, **alone)
             except OSError:
                 return 127

@@ -8,8 +8,8 @@ import pathlib
 from antichain.error import AntichainError
 from antichain.experiments import cells as of
 from antichain.experiments.document import counted
-from antichain.experiments.folder import write
 from antichain.experiments.start import BAD_INPUT, FAILED, STOPPED, USAGE, is_refusal, last_words, refusal
+from antichain.files import write_whole
 
 STEP = ("schedule", "chunks", "overlap_steps", "in_flight", "objective")
 LINK = ("link_bytes_per_s", "link_latency_s")
@@ -55,15 +55,15 @@ class Profiles:
     def network_words(self, model):
         return ["--graph", self.graph] if model == self.own else ["--model", model, "--form", "cifar"]
 
-    def path(self, model, ranks):
+    def profile_path(self, model, ranks):
         if self.settings["profiles"]:
             return profile_in(self.settings["profiles"], model)
         size = self.settings["microbatch"]
         return self.out.path / "profiles" / f"{model}-cifar-{size}-{ranks if self.measuring else 1}.json"
 
-    def file(self, model, ranks):
+    def profile(self, model, ranks):
         """Returns the path of a profile, which is measured where it is not there."""
-        file = self.path(model, ranks)
+        file = self.profile_path(model, ranks)
         if file.is_file():  # whole, as the program writes it
             return file
         log = self.out.file("profiles", file.name + ".log")
@@ -77,14 +77,13 @@ class Profiles:
         return file
 
 
-class Study:
+class Study(Profiles):
     """What is asked for: `settings`, on which a cell's figures depend, and the axes of the study."""
 
     def __init__(self, program, children, out, settings, asked, watchdog=None):
-        self.program, self.children, self.out, self.settings = program, children, out, settings
+        super().__init__(program, children, out, settings, asked)
         self.models, self.methods, self.ranks = asked["models"], asked["methods"], asked["ranks"]
         self.mode, self.watchdog = asked["mode"], watchdog
-        self.profiles = Profiles(program, children, out, settings, asked)
 
     def cell_file(self, model, method, ranks):
         return self.out.file("cells", of.name(model, method, ranks, self.mode) + ".json")
@@ -111,9 +110,9 @@ class Study:
             try:
                 if not file.exists():
                     self.children.check()
-                    profile = profile or self._checked(self.profiles.file(model, ranks))
+                    profile = profile or self._checked(self.profile(model, ranks))
                     cell = self._cell(model, method, ranks, profile)
-                    write(file, json.dumps(cell, indent=2) + "\n")
+                    write_whole(file, (json.dumps(cell, indent=2) + "\n").encode())
                     cells.append(cell)
                     simulated += 1
                     if self.mode != "simulate":  # which takes no time to speak of
@@ -190,7 +189,7 @@ class Study:
         return ["rehearse", *words_of(self.settings, (*REHEARSING, *LINK))]
 
     def training(self, model, metrics):
-        words = ["train", *self.profiles.network_words(model), "--metrics", metrics]
+        words = ["train", *self.network_words(model), "--metrics", metrics]
         microbatch = self.settings["microbatch"]
         words += ["--batch", int(microbatch) * int(self.settings["microbatches"])]
         words += words_of(self.settings, ("dataset", "data_dir", "seed", *COMPUTING))

@@ -2,11 +2,10 @@
 
 import json
 import statistics
-import textwrap
 
 from antichain.error import AntichainError
 from antichain.experiments import published
-from antichain.experiments.document import Document, counted, literal, text_table
+from antichain.experiments.document import Document, counted, literal
 from antichain.experiments.start import is_refusal
 from antichain.experiments.study import Profiles
 
@@ -23,7 +22,7 @@ def time_methods(program, children, out, settings, models, devices):
     rows, refusals, theirs = [], [], published.table1()
     profiles = Profiles(program, children, out, settings, {})
     for model in models:
-        profile = profiles.file(model, 1)
+        profile = profiles.profile(model, 1)
         # A profile that can't be read ends the experiment.
         program.ask("simulate", "--profile", profile, "--stages", 1)
         for count in devices:
@@ -106,22 +105,13 @@ def beside_the_publication(rows):
     )
 
 
-def text(rows, refusals, source):
-    """Returns the tables for a terminal, and the comparison with the publication at the end."""
-    tables = [f"{title}\n\n{text_table(header, lines, keys=2)}" for title, header, lines in grids(rows)]
-    sentences = [f"-: {refusal}" for refusal in refusals] + [HOW_TIMED, source, beside_the_publication(rows)]
-    return "\n".join(tables) + "\n" + "\n".join(textwrap.fill(s, 80) for s in sentences)
-
-
-def report(rows, refusals, source, made_with):
+def report(rows, refusals, source):
+    """Returns the tables, and the comparison with the publication at the end."""
     document = Document("Table 1: partitioning time")
-    document.paragraph(beside_the_publication(rows))
-    document.paragraph(f"{HOW_TIMED} {literal(source)}")
     for title, header, lines in grids(rows):
         document.heading(title)
-        lines = [[literal(line[0]), *line[1:]] for line in lines]
-        document.table([name.replace("\n", " ") for name in header], lines)
-    for refusal in refusals:
-        document.paragraph(f"-: {literal(refusal)}")
-    document.paragraph(f"Made by {made_with}")
+        document.table(header, [[literal(line[0]), *line[1:]] for line in lines], keys=2)
+    for sentence in (*(f"-: {refusal}" for refusal in refusals), f"{HOW_TIMED} {source}"):
+        document.paragraph(literal(sentence))
+    document.paragraph(beside_the_publication(rows))
     return document

@@ -2,15 +2,13 @@
 
 import argparse
 import pathlib
-import subprocess
-import sys
 import tempfile
 
+from antichain import program
 from antichain.error import AntichainError
 from antichain.folder import GRAPH
 from antichain.onnx.exporting import export_onnx
 from antichain.onnx.importing import import_onnx
-from antichain.program import find
 
 USAGE = 2  # the program's exit code for a wrong command line
 
@@ -25,15 +23,7 @@ def export_run(run, words, file):
     name."""
     with tempfile.TemporaryDirectory() as held:
         folder = pathlib.Path(held) / "run.antichain"
-        command = [find(), "export", *words, f"--init={run}", f"--out={folder}"]
-        try:
-            ended = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        except OSError as problem:
-            raise AntichainError(f"can't start the program {command[0]}: {problem.strerror}") from problem
-        if ended.returncode:
-            said = ended.stderr.strip().removeprefix("antichain: ")
-            raise AntichainError(said or f"{command[0]} export failed", ended.returncode)
-        sys.stderr.write(ended.stderr)  # its warnings
+        program.run("export", *words, init=run, out=folder, listener=program.print_warning)
         return export_onnx(folder, file)
 
 

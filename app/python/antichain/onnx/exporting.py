@@ -4,7 +4,6 @@ operators our operators become, with one row an operator."""
 
 import json
 import pathlib
-import tempfile
 
 import numpy
 import onnx
@@ -12,8 +11,9 @@ from onnx import helper, numpy_helper
 
 from antichain import safetensors
 from antichain.error import AntichainError
+from antichain.files import write_whole
 from antichain.folder import GRAPH, WEIGHTS
-from antichain.graph_operators import DEFAULTS, PAIRS, four, output_shape, pair, parts_of, row_of
+from antichain.graph_operators import DEFAULTS, PAIRS, four, needed, output_shape, pair, parts_of, row_of
 from antichain.onnx.messages import MOST_BYTES
 from antichain.onnx import names
 from antichain.onnx.names import FORMS
@@ -121,8 +121,6 @@ def _activate(w):
     function = w.options["function"]
     if function in FORMS:
         w.form(pattern_of(FORMS[function]), w.inputs()[0])
-    elif function == "relu6":
-        w.last("Clip", [*w.inputs(), w.constant(0), w.constant(6)])
     elif function == "hardsigmoid":
         w.last("HardSigmoid", **names.HARDSIGMOID)
     else:
@@ -233,15 +231,6 @@ ROWS = {
 }
 
 
-def needed_for(logits, nodes):
-    """Returns the names of the nodes and inputs that the logits depend on."""
-    needed = {logits}
-    for node in reversed(nodes):
-        if node["name"] in needed:
-            needed.update(node["inputs"])
-    return needed
-
-
 def to_onnx(graph, weights):
     """Returns the onnx.ModelProto of a graph.json and arrays by their names. Throws AntichainError for an
     operator that ONNX does not have."""
@@ -251,18 +240,18 @@ def to_onnx(graph, weights):
         )
     w = Writing(graph, weights)
     logits = graph["nodes"][-1]["inputs"][0]
-    needed = needed_for(logits, graph["nodes"])
-    for node in graph["nodes"]:
-        if node["name"] in needed:
-            w.begin(node)
-            alike = FROM_ALIKE.get((node["op"], w.options.get("function")))
-            w.last(alike) if alike else ROWS.get(node["op"], _no_operator)(w)
+    nodes = needed(graph["nodes"], [logits], lambda n: [n["name"]], lambda n: n["inputs"])
+    for node in nodes:
+        w.begin(node)
+        alike = FROM_ALIKE.get((node["op"], w.options.get("function")))
+        w.last(alike) if alike else ROWS.get(node["op"], _no_operator)(w)
 
     def info(name):
         shape = ["batch", *w.shapes[name][1:]]
         return helper.make_tensor_value_info(w.output_of(name), onnx.TensorProto.FLOAT, shape)
 
-    inputs = [info(i["name"]) for i in graph["inputs"] if i["name"] in needed]
+    used = {logits, *(name for node in nodes for name in node["inputs"])}
+    inputs = [info(i["name"]) for i in graph["inputs"] if i["name"] in used]
     made = helper.make_graph(w.nodes, graph["model"], inputs, [info(logits)], w.initializers)
     opset = helper.make_opsetid("", names.WRITTEN_OPSET)
     return helper.make_model(made, ir_version=IR_VERSION, opset_imports=[opset], producer_name="antichain")
@@ -283,12 +272,5 @@ def export_onnx(folder, file):
             f"{folder} is no network with its weights ({type(problem).__name__}: {problem}): antichain info "
             f"--graph {folder} says what is wrong"
         ) from problem
-    try:
-        with tempfile.TemporaryDirectory(dir=pathlib.Path(file).parent) as held:
-            whole = pathlib.Path(held) / "whole.onnx"
-            whole.write_bytes(model.SerializeToString())
-            whole.replace(file)  # so a file of that name stays until all is written
-    except (OSError, ValueError) as problem:
-        why = getattr(problem, "strerror", None) or problem
-        raise AntichainError(f"can't write {file}: {why}") from problem
+    write_whole(file, model.SerializeToString())
     return len(weights)

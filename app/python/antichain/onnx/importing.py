@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import math
 import pathlib
 import re
 import sys
@@ -18,28 +19,12 @@ from antichain.onnx.messages import DAMAGED, Constant, Node, read_file
 from antichain.onnx.rows import ROWS
 from antichain.onnx.simplify import simplify
 from antichain.refusal import grouped, not_supported
-from antichain.translation import Names, Padded, Shaping, Unsupported, Value, natural
+from antichain.translation import WRONG, Names, Shaping, Unsupported, Value, attempt, refuse_if, unknown
 
 # Every tensor has so many samples while translating: a prime, so that no other extent is equal by chance.
 SAMPLES = 251
 MOST_LETTERS = 240  # of a node's name; the program reads 256 bytes
-WRONG = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 LABELS, LOSS = "labels", "loss"
-
-
-@dataclasses.dataclass(frozen=True)
-class Widened:
-    """A value that is repeated along axes of extent 1, for a product."""
-
-    of: Value
-    shape: list
-
-
-# What is said where they stand in front of another operator.
-REFUSED = {
-    Padded: "padding by zeros for anything but a convolution and average pooling",
-    Widened: "Expand in front of anything but a product",
-}
 
 
 def node_name(name):
@@ -61,69 +46,45 @@ class Translation(Shaping):
         self.file_samples = None
         self.node = None
 
-    # What the node at hand has
+    # What the node at hand was given
 
-    def _computed(self, i):
-        name = self.node.inputs[i] if self.node.has(i) else ""
-        if name in self.values:
-            return self.values[name]
-        if name in self.constants:
-            raise Unsupported(f"'{self.node.op}' of a constant")
-        raise Unsupported(f"'{self.node.op}' of '{name[:256]}', which no earlier node gives,")
-
-    def input(self, i=0, pending=()):
-        """Returns an input that is computed. What is pending of it must be of that class."""
-        value = self._computed(i)
-        if type(value) in REFUSED and not isinstance(value, pending):
-            raise Unsupported(REFUSED[type(value)])
-        return value
-
-    def padded_input(self):
-        value = self.input(0, Padded)
-        return (value.of, value.zeros) if isinstance(value, Padded) else (value, [0] * 4)
-
-    def widened_input(self, i):
-        value = self.input(i, Widened)
-        return value.of if isinstance(value, Widened) else value
-
-    padded, widened = staticmethod(Padded), staticmethod(Widened)
-
-    def constant(self, i):
-        """Returns None where it is computed or left out."""
-        return self.constants.find(self.node.inputs[i]) if self.node.has(i) else None
-
-    def weight(self, i, what):
-        found = self.constant(i)
-        if found is None or not found.is_float:
-            raise Unsupported(f"'{self.node.op}' with {what} that is no float32 constant")
+    def given(self, name):
+        """Returns what a name stands for: a value, a constant, or None where an input is left out."""
+        if not name:
+            return None
+        found = self.values.get(name) or self.constants.find(name)
+        refuse_if(found is None, f"'{self.node.op}' of '{name[:256]}', which no earlier node gives,")
         return found
 
-    def weight_and_bias(self, weight):
-        """Returns the parts of a node, whose bias is the third input, if there is one."""
-        return {"weight": weight, **({"bias": self.weight(2, "a bias")} if self.node.has(2) else {})}
+    def weight(self, constant, what):
+        known = isinstance(constant, Constant) and constant.is_float
+        refuse_if(not known, f"'{self.node.op}' with {what} that is no float32 constant")
+        return constant
 
-    def integers(self, name, i, otherwise=()):
-        """Returns the integers of an attribute, or of a constant input, as later opsets have it."""
-        if name in self.node.attributes or not self.node.has(i):
-            return self.node.ints(name, otherwise)
-        if self.node.inputs[i] not in self.constants:
-            raise Unsupported(f"'{self.node.op}' with {name} that are computed")
-        return self.constants.integers(self.node.inputs[i])
+    def weight_and_bias(self, weight, bias, what="a weight"):
+        """Returns the parts of a node that it was given."""
+        parts = {"weight": (weight, what), "bias": (bias, "a bias")}
+        return {own: self.weight(*part) for own, part in parts.items() if part[0] is not None}
+
+    def integers(self, values, what, otherwise=()):
+        """Returns the integers of an attribute, or of a constant input."""
+        if isinstance(values, Constant):
+            return values.integers
+        refuse_if(isinstance(values, Value), f"'{self.node.op}' with {what} that are computed")
+        return [int(i) for i in (otherwise if values is None else values)]
+
+    def number(self, value, what):
+        """Returns the number of an attribute, or of a constant input; None where it is left out."""
+        if value is None or isinstance(value, (int, float)):
+            return value
+        number = self.weight(value, what).number
+        refuse_if(number is None, f"'{self.node.op}' with {what} of several numbers")
+        return number
 
     @staticmethod
     def float32(value):
         """Returns the number of the fewest digits that gives the same float32: 1e-5, not 9.99999975e-06."""
         return float(str(numpy.float32(value)))
-
-    def epsilon(self):
-        return self.float32(self.node.get("epsilon", 1e-5))
-
-    @staticmethod
-    def axis(x, axis):
-        """Returns an axis, which may count from the end."""
-        if not -x.rank <= axis < x.rank:
-            raise Unsupported(f"axis {axis} of a tensor of {x.rank} axes")
-        return axis % x.rank
 
     @staticmethod
     def text(x):
@@ -145,15 +106,14 @@ class Translation(Shaping):
         return self.node.called or self.node.op
 
     def _take_part(self, name, own, part, shape):
-        if part.array.size != numpy.prod(shape, dtype=object):
-            said, wanted = text(part.array.shape), text(shape)
-            own = own.replace("_", " ") or "factor"
-            raise Unsupported(f"'{self.node.op}' with a {own} of {said} where {wanted} is expected")
+        said = f"a {own.replace('_', ' ') or 'factor'} of {text(part.array.shape)} where {text(shape)}"
+        fits = part.array.size == math.prod(shape)
+        refuse_if(not fits, f"'{self.node.op}' with {said} is expected")
         # Exporters store equal tensors once, so vectors are copied. A matrix that two nodes share is one
         # parameter of the model, which would become two.
         if part.name and sum(extent != 1 for extent in part.array.shape) > 1:
-            if part.name in self.whole:
-                raise Unsupported(f"the weight '{part.name[:256]}' that another node uses, too,")
+            used = part.name in self.whole
+            refuse_if(used, f"the weight '{part.name[:256]}' that another node uses, too,")
             self.whole.add(part.name)
         self.constants.take(part.array.size)
         self.weights[f"{name}.{own}" if own else name] = part.array.reshape(shape)
@@ -167,23 +127,24 @@ class Translation(Shaping):
         self.nodes.append({**entry, **({"options": options} if options else {})})
         return name
 
-    def begin(self, node):
-        self.node, self.plain_forms = node, {}
-
     def enter(self, name, value):
-        if name in self.constants or name in self.values:
-            raise Unsupported(f"a second tensor of the name '{name[:256]}'")
+        known = name in self.constants or name in self.values
+        refuse_if(known, f"a second tensor of the name '{name[:256]}'")
         self.values[name] = value
+
+
+def dims_of(info):
+    """Returns the extents of a tensor, 0 where they are open."""
+    return [d.dim_value for d in info.type.tensor_type.shape.dim]
 
 
 def add_input(t, info):
     def refuse(why, hint):
         raise AntichainError(f"{t.origin}: the input '{info.name[:256]}' {why}: {hint}")
 
-    tensor = info.type.tensor_type
-    if tensor.elem_type != onnx.TensorProto.FLOAT:
+    dims = dims_of(info)
+    if info.type.tensor_type.elem_type != onnx.TensorProto.FLOAT:
         refuse("is no float32 tensor", "networks compute with float32")
-    dims = [d.dim_value if d.HasField("dim_value") else -1 for d in tensor.shape.dim]
     if not 2 <= len(dims) <= 5:
         refuse(f"has {len(dims)} axes", "samples are the first of 2 to 5")
     for i, extent in enumerate(dims[1:], 1):
@@ -191,43 +152,33 @@ def add_input(t, info):
             refuse(f"has no fixed extent of axis {i}", "export it with all but the samples fixed")
     if dims[0] > 0:
         t.file_samples = dims[0]
-    shape = (SAMPLES, *dims[1:])
     name = t.unique("images" if info.name == LABELS else info.name)  # which is what a data set fills
-    t.enter(info.name, Value(name, shape, natural(len(shape))))
+    t.enter(info.name, dataclasses.replace(unknown((SAMPLES, *dims[1:])), node=name))
     return {"name": name, "shape": dims[1:], "dtype": "float32"}
 
 
 def inferred(file):
-    """Returns a function of a tensor's name that gives its Value by the file's own shapes, or None: so nodes
-    behind one that can't be translated can be."""
+    """Returns what stands for tensors, by the file's own shapes: so nodes behind one that can't be translated
+    can be."""
     try:
         onnx.checker.check_model(file.model)  # infer_shapes may crash where nodes are in another order
         graph = shape_inference.infer_shapes(file.model).graph
     except Exception:  # whatever the file has that the package does not know
         graph = file.model.graph
-    infos = {info.name: info for info in [*graph.value_info, *graph.output]}
-
-    def value_of(name):
-        dims = [d.dim_value for d in infos[name].type.tensor_type.shape.dim] if name in infos else []
-        if len(dims) < 2 or min(dims[1:]) < 1:
-            return None
-        return Value("?", (SAMPLES, *dims[1:]), natural(len(dims)))
-
-    return value_of
+    shapes = {info.name: dims_of(info) for info in [*graph.value_info, *graph.output]}
+    fixed = {name: dims[1:] for name, dims in shapes.items() if len(dims) > 1 and min(dims[1:]) > 0}
+    return {name: unknown((SAMPLES, *rest)) for name, rest in fixed.items()}
 
 
 def translate_node(t, node):
     """Enters the values of a node's outputs. Throws Unsupported."""
-    t.begin(node)
-    given = t.constants.fold(node)
-    if given is None:
-        if node.op not in ROWS:
-            raise Unsupported(f"'{node.op}'")
-        try:
-            given = ROWS[node.op](t, node)
-        except WRONG as problem:
-            raise Unsupported(f"'{node.op}' with these shapes and options ({problem})") from problem
-    for name, value in zip(node.outputs, given if isinstance(given, list) else [given]):
+    t.node, t.plain_forms = node, {}
+    made = t.constants.fold(node)
+    if made is None:
+        refuse_if(node.op not in ROWS, f"'{node.op}'")
+        given = [t.given(name) for name in node.inputs]
+        made = ROWS.make(t, node.op, given, ROWS.known(node.op, node.attributes))
+    for name, value in zip(node.outputs, made if isinstance(made, list) else [made]):
         if isinstance(value, Constant):
             t.constants.add(name, value)
         elif name and value is not None:
@@ -236,38 +187,37 @@ def translate_node(t, node):
 
 def translate_nodes(t, file, nodes):
     """Translates all nodes, and throws one AntichainError that says all that can't be."""
-    problems, value_of, unknown = [], None, False
-    for node in nodes:
-        try:
-            if node.op in ROWS and any(t.values.get(name, t) is None for name in node.inputs):
-                raise Unsupported("")  # behind what was not translated
-            translate_node(t, node)
-        except Unsupported as problem:
-            value_of = value_of or inferred(file)
-            unknown = unknown or node.op not in ROWS
-            if str(problem):
-                problems.append((str(problem), f"{problem} at node '{node.called}'", node.called))
-            t.values.update((name, value_of(name)) for name in node.outputs if name not in t.values)
+    shapes, strange = None, False
+
+    def make(node):
+        lost = node.op in ROWS and any(t.values.get(name, t) is None for name in node.inputs)
+        refuse_if(lost, "")  # it is behind what was not translated
+        translate_node(t, node)
+
+    def stand_in(node):
+        nonlocal shapes, strange
+        shapes, strange = inferred(file) if shapes is None else shapes, strange or node.op not in ROWS
+        t.values.update((name, shapes.get(name)) for name in node.outputs if name not in t.values)
+
+    problems = attempt(nodes, make, stand_in)
     if problems:
-        hint = f": the operators are {', '.join(sorted(ROWS))}" if unknown else ""
-        raise AntichainError(f"{file.origin}: {not_supported(grouped(problems))}{hint}")
+        clauses = grouped((said, f"{said} at node '{node.called}'", node.called) for node, said in problems)
+        hint = f": the operators are {', '.join(sorted(ROWS))}" if strange else ""
+        raise AntichainError(f"{file.origin}: {not_supported(clauses)}{hint}")
 
 
 def add_loss(t, output):
-    t.begin(Node("output", "output", [output], []))
-    logits = t.input()
-    if logits.rank != 2:
-        raise Unsupported(f"an output of {logits.rank} axes (it is N x classes)")
+    t.node = Node("output", "output", [output], [])
+    logits = t.tensor(t.given(output))
+    refuse_if(logits.rank != 2, f"an output of {logits.rank} axes (it is N x classes)")
     last = t.plain(logits).node
     t.nodes.append({"name": t.unique(LOSS), "op": "softmax_cross_entropy", "inputs": [last, LABELS]})
 
 
 def without_softmax(nodes, output):
     """A softmax at the end is a part of the loss that is added."""
-    for node in nodes:
-        if node.op in ("Softmax", "LogSoftmax") and node.outputs == [output] and len(node.inputs) == 1:
-            return node.inputs[0]
-    return output
+    ends = (node for node in nodes if node.op in ("Softmax", "LogSoftmax") and node.outputs == [output])
+    return next((node.inputs[0] for node in ends if len(node.inputs) == 1), output)
 
 
 def model_name(path):
@@ -313,6 +263,6 @@ def import_onnx(path, folder):
     except Unsupported as problem:
         raise AntichainError(f"{path}: {problem} is not supported") from problem
     except WRONG as problem:  # fields of other types than the format has
-        raise AntichainError(f"{path}: {DAMAGED} ({problem})") from problem
+        raise AntichainError(f"{path}: {DAMAGED} ({' '.join(str(problem).split())})") from problem
     write_folder(folder, graph, t.weights)
     warn_of_folded_norms(file, nodes)

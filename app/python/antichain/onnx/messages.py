@@ -1,11 +1,10 @@
 """Reads an ONNX file, and refuses in one sentence what is damaged or can't be a network."""
 
 import dataclasses
-import math
 import pathlib
 
-import numpy
 import onnx
+from onnx import helper, numpy_helper
 
 from antichain.error import AntichainError
 from antichain.graph_operators import text
@@ -14,8 +13,8 @@ from antichain.translation import Unsupported
 
 MOST_BYTES, MOST_EXTERNAL_BYTES = 2 << 30, 8 << 30
 MOST_NODES, MOST_INPUTS = 200_000, 65_536  # as graph.json
-TYPES = {1: "<f4", 6: "<i4", 7: "<i8", 9: "?", 11: "<f8"}  # of tensors that are read
-FIELDS = {1: "f", 2: "i", 3: "s", 4: "t", 6: "floats", 7: "ints"}  # of attributes, by their types
+MOST_INTEGERS = 1 << 16  # of a constant that is computed with
+TYPES = (1, 6, 7, 9, 11)  # float32, int32, int64, bool and float64, of tensors that are read
 DAMAGED = "the file is truncated or damaged"
 
 
@@ -26,19 +25,6 @@ class Node:
     inputs: list  # "" stands for one that is left out
     outputs: list
     attributes: dict = dataclasses.field(default_factory=dict)
-
-    def has(self, i):
-        return i < len(self.inputs) and self.inputs[i] != ""
-
-    def get(self, name, otherwise):
-        """Returns an attribute, which has the type of `otherwise`."""
-        value = self.attributes.get(name, otherwise)
-        if isinstance(otherwise, (int, float, str)) and type(value) is not type(otherwise):
-            raise Unsupported(f"'{self.op}' with a {name} that is no {type(otherwise).__name__}")
-        return value
-
-    def ints(self, name, otherwise=()):
-        return [int(i) for i in self.attributes.get(name, otherwise)]
 
     @property
     def called(self):
@@ -52,6 +38,9 @@ class Constant:
     name: str
     array: object
 
+    def __str__(self):
+        return "a constant"
+
     @property
     def is_float(self):
         return self.array.dtype.kind == "f"
@@ -61,6 +50,12 @@ class Constant:
         """The one number that it has, or None where it has several."""
         return self.array.item() if self.array.size == 1 else None
 
+    @property
+    def integers(self):
+        if self.is_float or self.array.size > MOST_INTEGERS:
+            raise Unsupported(f"the tensor '{self.name[:256]}' where a few integers are expected")
+        return self.array.ravel().tolist()
+
 
 def numbers_of(tensor, origin):
     """Returns a tensor of the file as a Constant."""
@@ -68,24 +63,19 @@ def numbers_of(tensor, origin):
     def refuse(why, hint="the file is damaged"):
         raise AntichainError(f"{origin}: the tensor '{tensor.name[:256]}' {why}: {hint}")
 
-    kind, shape = tensor.data_type, tuple(tensor.dims)
+    kind = tensor.data_type
     if kind not in TYPES:
         types = onnx.TensorProto.DataType
         name = types.Name(kind) if kind in types.values() else "unknown"
         refuse(f"has the type {kind} ({name})", "float32, float64, int32, int64 and bool are read")
-    if len(shape) > 16 or any(extent < 0 for extent in shape):
-        refuse(f"has the shape {text(shape)}")
-    if tensor.raw_data:
-        if len(tensor.raw_data) != math.prod(shape) * numpy.dtype(TYPES[kind]).itemsize:
-            refuse(f"of {text(shape)} has {len(tensor.raw_data)} bytes")
-        values = numpy.frombuffer(tensor.raw_data, TYPES[kind])
-    else:
-        fields = (tensor.float_data, tensor.double_data, tensor.int32_data, tensor.int64_data)
-        values = numpy.array(max(fields, key=len), TYPES[kind])
-        if len(values) != math.prod(shape):
-            refuse(f"of {text(shape)} has {len(values)} numbers")
-    stored = "<f4" if values.dtype.kind == "f" else "<i8"
-    return Constant(tensor.name, values.reshape(shape).astype(stored, copy=False))
+    try:
+        array = numpy_helper.to_array(tensor)
+    except (TypeError, ValueError):
+        array = None
+    if array is None or array.shape != tuple(tensor.dims):  # -1 is no extent
+        has = f"{len(tensor.raw_data)} bytes" if tensor.raw_data else "another number of numbers"
+        refuse(f"of {text(tensor.dims)} has {has}")
+    return Constant(tensor.name, array.astype("<f4" if array.dtype.kind == "f" else "<i8", copy=False))
 
 
 def _take_external(tensor, file, origin, read):
@@ -112,14 +102,13 @@ def _take_external(tensor, file, origin, read):
     if end > size:
         refuse(f"at bytes {begin} to {end} of {name}, which has {size}", DAMAGED)
     tensor.raw_data = read[name][begin:end]
+    tensor.data_location = onnx.TensorProto.DEFAULT
 
 
 def _node(proto):
-    def value(a):
-        if a.type not in FIELDS:
-            return None  # a graph, or what a file of another version has
-        found = getattr(a, FIELDS[a.type])
-        return found.decode(errors="replace") if a.type == 3 else found
+    def value(attribute):
+        found = helper.get_attribute_value(attribute)
+        return found.decode(errors="replace") if isinstance(found, bytes) else found
 
     domain = "" if proto.domain in ("", "ai.onnx") else f"{proto.domain}."
     attributes = {a.name: value(a) for a in proto.attribute}
@@ -140,26 +129,21 @@ class File:
 
 def _checked(model, origin):
     """Returns the opset. Throws AntichainError for what is no network of an opset that is read."""
-
-    def refuse_if(condition, why):
-        if condition:
-            raise AntichainError(f"{origin}{why}")
-
     graph = model.graph
-    refuse_if(not model.HasField("graph"), f" is no ONNX file: it has no graph: {DAMAGED}")
-    refuse_if(graph.sparse_initializer, ": it has sparse initializers: write them as dense ones")
-    opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), None)
-    refuse_if(opset is None, f" is no ONNX file: it has no opset: {DAMAGED}")
+    opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 0)
     allowed = f"{OLDEST_OPSET} to {NEWEST_OPSET}"
-    refuse_if(
-        not OLDEST_OPSET <= opset <= NEWEST_OPSET, f" is of opset {opset}: export it with one of {allowed}"
-    )
-    refuse_if(not graph.output, " has no output: a network's first output is N x classes")
     nodes, inputs = len(graph.node), max((len(node.input) for node in graph.node), default=0)
     most = f"{MOST_NODES} nodes of {MOST_INPUTS} inputs are the most"
-    refuse_if(
-        nodes > MOST_NODES or inputs > MOST_INPUTS, f" has {nodes} nodes of up to {inputs} inputs: {most}"
-    )
+    for wrong, why in (
+        (not model.HasField("graph"), f" is no ONNX file: it has no graph: {DAMAGED}"),
+        (graph.sparse_initializer, ": it has sparse initializers: write them as dense ones"),
+        (not opset, f" is no ONNX file: it has no opset: {DAMAGED}"),
+        (not OLDEST_OPSET <= opset <= NEWEST_OPSET, f" is of opset {opset}: export it with one of {allowed}"),
+        (not graph.output, " has no output: a network's first output is N x classes"),
+        (nodes > MOST_NODES or inputs > MOST_INPUTS, f" has {nodes} nodes of up to {inputs} inputs: {most}"),
+    ):
+        if wrong:
+            raise AntichainError(f"{origin}{why}")
     return opset
 
 
@@ -176,18 +160,20 @@ def read_file(path):
         raise AntichainError(f"{origin} is no ONNX file: {problem}: {DAMAGED}") from problem
     if too_large:
         raise AntichainError(f"{origin} has more than 2 GiB: larger networks have external data")
-    opset, read, constants = _checked(model, origin), {}, {}
+    opset, read, constants, given = _checked(model, origin), {}, {}, set()
+
+    def enter(name, what):
+        if name in given:
+            raise AntichainError(f"{origin}: two {what} '{name[:256]}': the file is damaged")
+        given.add(name)
+
     for tensor in model.graph.initializer:
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
             _take_external(tensor, file, origin, read)
-        if tensor.name in constants:
-            name = tensor.name[:256]
-            raise AntichainError(f"{origin}: two initializers have the name '{name}': the file is damaged")
+        enter(tensor.name, "initializers have the name")
         constants[tensor.name] = tensor
     nodes = [_node(node) for node in model.graph.node]
     given = {value.name for value in model.graph.input}
     for name in (name for node in nodes for name in node.outputs if name):
-        if name in given:
-            raise AntichainError(f"{origin}: two nodes or inputs give '{name[:256]}': the file is damaged")
-        given.add(name)
+        enter(name, "nodes or inputs give")
     return File(origin, model, opset, nodes, constants, len(data) + sum(map(len, read.values())))

@@ -13,6 +13,7 @@ ALIKE = {
 FORMS = {
     "gelu": "Mul(x, Add(Erf(Div(x, 1.4142135623730951)), 1), 0.5)",
     "gelu_tanh": "Mul(x, Add(Tanh(Mul(Add(x, Mul(Pow(x, 3), 0.044715)), 0.7978845608028654)), 1), 0.5)",
+    "relu6": "Clip(x, 0, 6)",
     "silu": "Mul(x, Sigmoid(x))",
 }
 WINDOWS = {

@@ -14,6 +14,7 @@ import collections
 
 import numpy
 
+from antichain.graph_operators import needed
 from antichain.onnx.names import FORMS, HARDSIGMOID
 from antichain.onnx.patterns import Match, Matcher, pattern_of
 from antichain.translation import Unsupported
@@ -31,9 +32,9 @@ def window_means(extent, out):
 
 
 def _mean_axes(mean, constants):
-    if len(mean.inputs) < 2:
-        return mean.ints("axes")
-    return constants.integers(mean.inputs[1]) if mean.inputs[1] in constants else []
+    """Returns the axes of a ReduceMean, which are an attribute or an input."""
+    axes = constants.find(mean.inputs[1]) if len(mean.inputs) > 1 else None
+    return axes.integers if axes else list(mean.attributes.get("axes", ()))
 
 
 # Functions of a match and the constants that return a node's attributes, or None where the pattern means
@@ -41,17 +42,17 @@ def _mean_axes(mean, constants):
 def _layer_norm(m, constants):
     means = m.all("ReduceMean")
     axes, eps = _mean_axes(means[0], constants), constants.find(m.letters["E"]).number
-    if not axes or eps is None or _mean_axes(means[1], constants) != axes:
-        return None
-    return {"axes": axes, "epsilon": eps} if all(x.get("keepdims", 1) == 1 for x in means) else None
+    kept = all(mean.attributes.get("keepdims", 1) == 1 for mean in means)
+    fits = axes and eps is not None and _mean_axes(means[1], constants) == axes and kept
+    return {"axes": axes, "epsilon": eps} if fits else None
 
 
 def _group_norm(m, constants):
-    shape = constants.integers(m.letters["S"])
+    shape = constants.find(m.letters["S"]).integers
     ones, zeros = (constants.find(m.letters[letter]).array for letter in "OZ")
     if len(shape) != 3 or shape[0] != 0 or shape[2] != -1 or (ones != 1).any() or (zeros != 0).any():
         return None
-    eps = m.all("InstanceNormalization")[0].get("epsilon", 1e-5)
+    eps = m.all("InstanceNormalization")[0].attributes.get("epsilon", 1e-5)
     return {"num_groups": shape[1], "per_channel": 1, "epsilon": eps}
 
 
@@ -89,13 +90,12 @@ def _always(**attributes):
     return lambda m, constants: attributes
 
 
-def is_hardsigmoid(node):
-    alpha, beta = node.get("alpha", 0.2), node.get("beta", 0.5)
+def is_hardsigmoid(alpha=0.2, beta=0.5):
     return abs(alpha - HARDSIGMOID["alpha"]) <= 1e-4 and beta == HARDSIGMOID["beta"]
 
 
 def _of_hardsigmoid(m, constants):
-    return {} if is_hardsigmoid(m.all("HardSigmoid")[0]) else None
+    return {} if is_hardsigmoid(**m.all("HardSigmoid")[0].attributes) else None
 
 
 def _scaled(op, norm, settle):
@@ -164,9 +164,8 @@ def simplify(nodes, outputs, constants):
         else:
             makers.update((output, node) for output in node.outputs)
     outputs = [same.get(name, name) for name in outputs]
-    used, kept = set(outputs), []
-    for node in reversed(nodes):
-        if any(name and name in used and makers.get(name) is node for name in node.outputs):
-            used.update(node.inputs)
-            kept.append(node)
-    return kept[::-1], outputs
+
+    def gives(node):
+        return [name for name in node.outputs if name and makers.get(name) is node]
+
+    return needed(nodes, outputs, gives, lambda node: node.inputs), outputs

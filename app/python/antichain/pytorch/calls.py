@@ -11,6 +11,12 @@ import sys
 
 import torch
 
+from antichain import graph_operators
+
+
+DECIDES = "the numbers of a tensor decide what is computed next"
+SAME_FOR_ALL = "a model has to compute the same for all inputs"
+
 
 class Kind(enum.Enum):
     input = 0
@@ -121,13 +127,8 @@ def references(call):
 
 def needed(calls, outputs):
     """Returns those of the calls that the outputs depend on."""
-    wanted = {id(output) for output in outputs}
-    kept = []
-    for call in reversed(calls):
-        if id(call) in wanted:
-            kept.append(call)
-            wanted.update(id(r) for r in references(call))
-    return kept[::-1]
+    wanted = map(id, outputs)
+    return graph_operators.needed(calls, wanted, lambda c: [id(c)], lambda c: map(id, references(c)))
 
 
 def without_randomness(call, value_of):

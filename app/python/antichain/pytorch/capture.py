@@ -1,6 +1,7 @@
 """Captures a module, by whichever way this version of PyTorch has, and makes sure that the record is true: it
 is run again, with the same random numbers, and has to give what the module gives."""
 
+import contextlib
 import copy
 import os
 import traceback
@@ -9,7 +10,7 @@ import torch
 
 from antichain.error import AntichainError
 from antichain.pytorch import capture_export, capture_fx
-from antichain.pytorch.calls import Call, is_users, map_leaves, replay
+from antichain.pytorch.calls import DECIDES, SAME_FOR_ALL, Call, is_users, map_leaves, replay
 from antichain.pytorch.module_state import in_list, named
 from antichain.pytorch.normalise import flat, normalise
 
@@ -22,21 +23,17 @@ def example_images(example_inputs):
     """Returns the one input of a model: a tensor, or a sequence that has one."""
     inputs = list(example_inputs) if isinstance(example_inputs, (tuple, list)) else [example_inputs]
     if len(inputs) != 1 or not isinstance(inputs[0], torch.Tensor) or not inputs[0].is_floating_point():
-        raise AntichainError(
-            f"a model has one input, a tensor of floating-point numbers, but example_inputs has "
-            f"{[getattr(i, 'dtype', type(i).__name__) for i in inputs]}"
-        )
+        has = [getattr(i, "dtype", type(i).__name__) for i in inputs]
+        what = "a model has one input, a tensor of floating-point numbers"
+        raise AntichainError(f"{what}, but example_inputs has {has}")
+    shape = f"example_inputs has the shape {tuple(inputs[0].shape)}"
     if inputs[0].dim() < 2:
-        raise AntichainError(
-            f"example_inputs has the shape {tuple(inputs[0].shape)}, but its first axis is the samples "
-            "and a sample has one at least"
-        )
+        rule = "its first axis is the samples and a sample has one at least"
+        raise AntichainError(f"{shape}, but {rule}")
     if not inputs[0].shape.numel():
-        raise AntichainError(f"example_inputs has the shape {tuple(inputs[0].shape)}, which has no numbers")
-    try:
+        raise AntichainError(f"{shape}, which has no numbers")
+    with told("example_inputs can't be copied to the CPU"):
         images = inputs[0].detach().cpu().float()
-    except Exception as problem:
-        raise AntichainError(f"example_inputs can't be copied to the CPU: {said(problem)}") from problem
     if not images.isfinite().all():
         raise AntichainError("example_inputs has numbers that are not finite (NaN or infinity)")
     return images
@@ -45,10 +42,7 @@ def example_images(example_inputs):
 def said(problem):
     """Returns what an exception of PyTorch or of the user's code says, in one line."""
     if "DataDependent" in type(problem).__name__:
-        return (
-            "the numbers of a tensor decide what is computed next, but a model has to compute the same for "
-            "all inputs"
-        )
+        return f"{DECIDES}, but {SAME_FOR_ALL}"
     return f"{type(problem).__name__}: {(str(problem).strip().splitlines() or [''])[0]}"
 
 
@@ -62,13 +56,22 @@ def users_line(problem):
     return lines[-1] if lines else ""
 
 
+@contextlib.contextmanager
+def told(what, where=lambda problem: ""):
+    """Makes a sentence of what PyTorch or the user's code throws."""
+    try:
+        yield
+    except AntichainError:
+        raise
+    except Exception as problem:
+        raise AntichainError(f"{what}{where(problem)}: {said(problem)}") from problem
+
+
 def copied(module, training=True):
     """Returns a copy of a module on the CPU, in float32, and in training or in evaluation mode."""
-    try:
+    with told("the module can't be copied to the CPU"):
         module = copy.deepcopy(module).cpu().float()
         module.train(training)
-    except Exception as problem:
-        raise AntichainError(f"the module can't be copied to the CPU: {said(problem)}") from problem
     for m in module.modules():
         if getattr(m, "_compiled_call_impl", None):  # by module.compile()
             m._compiled_call_impl = None
@@ -81,16 +84,9 @@ def capture(module, examples, training=True):
     module = copied(module, training)
     by_export = hasattr(torch, "export") and tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 6)
     way, name = (capture_export, "torch.export") if by_export else (capture_fx, "torch.fx")
-    with torch.random.fork_rng(devices=[]):
-        try:
-            graph, tensors = way.capture(module, {name: x.clone() for name, x in examples.items()})
-            captured = normalise(graph, tensors, f"{name} of torch {torch.__version__}")
-        except AntichainError:
-            raise
-        except Exception as problem:
-            raise AntichainError(
-                f"{name} can't record the model{users_line(problem)}: {said(problem)}"
-            ) from problem
+    with torch.random.fork_rng(devices=[]), told(f"{name} can't record the model", users_line):
+        graph, tensors = way.capture(module, {name: x.clone() for name, x in examples.items()})
+        captured = normalise(graph, tensors, f"{name} of torch {torch.__version__}")
     if not captured.outputs:
         raise AntichainError("the model returns no tensor")
     return captured, module
@@ -112,20 +108,15 @@ def counters(module):
 def check(module, captured, examples):
     """Throws AntichainError unless the record gives what the module gives, and gives each time."""
     before = counters(module)
-    with torch.random.fork_rng(devices=[]):
-        try:
-            torch.manual_seed(0)
-            expected = flat(module(*(x.clone() for x in examples.values())))
-            torch.manual_seed(0)
-            again = {
-                id(call): value
-                for call, value in replay(captured.calls, captured.tensors, examples)
-                if any(call is output for output in captured.outputs)
-            }
-        except Exception as problem:
-            raise AntichainError(
-                f"the model can't run again{users_line(problem)}: {said(problem)}"
-            ) from problem
+    with torch.random.fork_rng(devices=[]), told("the model can't run again", users_line):
+        torch.manual_seed(0)
+        expected = flat(module(*(x.clone() for x in examples.values())))
+        torch.manual_seed(0)
+        again = {
+            id(call): value
+            for call, value in replay(captured.calls, captured.tensors, examples)
+            if any(call is output for output in captured.outputs)
+        }
     changed = [where for where, value in counters(module).items() if before.get(where, value) != value]
     if changed:
         raise AntichainError(

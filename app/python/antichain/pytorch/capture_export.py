@@ -33,15 +33,13 @@ def _refuse_region(node, program):
     """Throws AntichainError for a part of the program that runs under a context of its own."""
     name = str(node.target)
     parts = (getattr(program.graph_module, a.target) for a in node.args if getattr(a, "op", "") == "get_attr")
-    where = next(
-        (_where(n) for part in parts for n in part.graph.nodes if n.meta.get("stack_trace")), _where(node)
-    )
+    places = (_where(n) for part in parts for n in part.graph.nodes if n.meta.get("stack_trace"))
+    where = next(places, _where(node))
     if "set_grad_enabled" in name:
         raise AntichainError(f"no gradient passes through a part of the model ({where}), but {NO_GRADIENT}")
     if "autocast" in name:
-        raise AntichainError(
-            f"a part of the model computes by autocast ({where}), but a module is taken in float32"
-        )
+        why = "but a module is taken in float32"
+        raise AntichainError(f"a part of the model computes by autocast ({where}), {why}")
     raise AntichainError(f"'{name}' ({where}) can't be recorded")
 
 
@@ -75,10 +73,8 @@ def capture(module, examples):
         Kind.constant: signature.inputs_to_lifted_tensor_constants,
     }
     named = {node: (kind, name) for kind, names in of_kind.items() for node, name in names.items()}
-    own = [
-        *module.named_buffers(remove_duplicate=False),
-        *module.named_parameters(remove_duplicate=False),
-    ]
+    every = {"remove_duplicate": False}
+    own = [*module.named_buffers(**every), *module.named_parameters(**every)]
     # Modules may share a tensor, which then has the first of its names.
     first = {id(tensor): name for name, tensor in reversed(own)}
     tensors = {}

@@ -17,7 +17,8 @@ from torch.overrides import TorchFunctionMode
 
 from antichain.error import AntichainError
 from antichain.pytorch.autograd_functions import NO_GRADIENT, functions_entered
-from antichain.pytorch.calls import Kind, Tensor, Where, is_users, line_here, map_leaves, tensors_in
+from antichain.pytorch.calls import DECIDES, SAME_FOR_ALL, Kind, Tensor, Where
+from antichain.pytorch.calls import is_users, line_here, map_leaves, tensors_in
 
 # Methods that return no tensor and say nothing about the numbers in it.
 ABOUT_SHAPES = (
@@ -46,11 +47,8 @@ class ValueProxy(torch.fx.Proxy):
         found = getattr(self.value, name)
         if isinstance(found, torch.Tensor):
             return self.tracer.create_proxy("call_function", getattr, (self, name), {})
-        if callable(found):
-            return lambda *args, **kwargs: self.tracer.create_proxy(
-                "call_method", name, (self, *args), kwargs
-            )
-        return found
+        create = self.tracer.create_proxy
+        return (lambda *a, **kw: create("call_method", name, (self, *a), kw)) if callable(found) else found
 
     def __len__(self):
         return len(self.value)
@@ -59,7 +57,7 @@ class ValueProxy(torch.fx.Proxy):
         return (self[i] for i in range(len(self.value)))
 
     def _number(self, *_):
-        self.tracer.refuse("the numbers of a tensor decide what is computed next")
+        self.tracer.refuse(DECIDES)
 
     __bool__ = __int__ = __float__ = __index__ = _number
     __setitem__ = lambda self, key, value: self.tracer.refuse("an assignment to a part of a tensor")
@@ -83,7 +81,7 @@ class Tracer(torch.fx.Tracer):
         self.parameters = {}
         self.tensors = {}  # by name, of those that the graph uses
 
-    def refuse(self, what, but="a model has to compute the same for all inputs"):
+    def refuse(self, what, but=SAME_FOR_ALL):
         raise AntichainError(f"{what} ({self.here()}), but {but}")
 
     def here(self):
@@ -118,11 +116,8 @@ class Tracer(torch.fx.Tracer):
         return self.parameters[id(value)]
 
     def tensor(self, name, value):
-        kind = (
-            Kind.parameter
-            if isinstance(value, torch.nn.Parameter)
-            else (Kind.constant if name.startswith("constant.") else Kind.buffer)
-        )
+        kind = Kind.constant if name.startswith("constant.") else Kind.buffer
+        kind = Kind.parameter if isinstance(value, torch.nn.Parameter) else kind
         self.tensors[name] = value
         node = self.create_node("get_attr", name, (), {})
         node.meta["tensor"] = Tensor(name, kind, tuple(value.shape))
@@ -186,16 +181,12 @@ class Tracer(torch.fx.Tracer):
         if isinstance(result, torch.Tensor):
             return self.with_value(node, result)
         whole = self.with_value(node, result)
-        return tuple(
-            (
-                self.with_value(
-                    self.create_node("call_function", operator.getitem, (whole.node, i), {}), part
-                )
-                if isinstance(part, torch.Tensor)
-                else part
-            )
-            for i, part in enumerate(result)
-        )
+
+        def part(i):
+            return self.create_node("call_function", operator.getitem, (whole.node, i), {})
+
+        parts = enumerate(result)
+        return tuple(self.with_value(part(i), x) if isinstance(x, torch.Tensor) else x for i, x in parts)
 
 
 class NoNumbers(TorchFunctionMode):
@@ -208,7 +199,7 @@ class NoNumbers(TorchFunctionMode):
     def __torch_function__(self, function, types, args=(), kwargs=None):
         caller = sys._getframe(2)  # the first one is PyTorch's own, around this function
         if function.__name__ in TO_NUMBERS and is_users(caller.f_code.co_filename):
-            self.tracer.refuse("the numbers of a tensor decide what is computed next")
+            self.tracer.refuse(DECIDES)
         return function(*args, **(kwargs or {}))
 
 
@@ -217,9 +208,8 @@ def _value(leaf):
 
 
 def _has_tensor(value):
-    return isinstance(value, torch.Tensor) or (
-        isinstance(value, (tuple, list)) and any(isinstance(v, torch.Tensor) for v in value)
-    )
+    values = value if isinstance(value, (tuple, list)) else [value]
+    return any(isinstance(v, torch.Tensor) for v in values)
 
 
 def capture(module, examples):

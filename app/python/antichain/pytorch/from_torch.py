@@ -10,14 +10,15 @@ from antichain import folder as files
 from antichain.error import AntichainError
 from antichain.folder import graph_text
 from antichain.pytorch.calls import Call, needed
-from antichain.pytorch.capture import capture, check, example_images, said
+from antichain.pytorch.capture import capture, check, example_images, told
 from antichain.pytorch.module_state import frozen, what_is_not_done
 from antichain.pytorch.names import name_calls
 from antichain.pytorch.operators import OPERATORS, ROWS
 from antichain.pytorch.record import Training, record
 from antichain.pytorch.refusal import check_module, checked_number, refuse
 from antichain.pytorch.same import check_same
-from antichain.pytorch.translate import Value, translate
+from antichain.pytorch.translate import translate
+from antichain.translation import Value
 
 RESERVED = ("images", "labels", "loss")
 MOST_EXACT = 2**24  # whole numbers that float32 has
@@ -90,27 +91,21 @@ def logits_of(output, loss):
 def checked_labels(labels, batch, classes):
     if labels is None:
         return torch.arange(batch) % classes
-    try:
+    with told("labels are numbers of classes, or shares of them"):
         labels = torch.as_tensor(labels).detach().cpu()
-    except Exception as problem:
-        raise AntichainError(
-            f"labels are numbers of classes, or shares of them: {said(problem)}"
-        ) from problem
-    shape = (batch, classes) if labels.is_floating_point() else (batch,)
-    if tuple(labels.shape) != shape:
-        raise AntichainError(
-            f"labels have the shape {tuple(labels.shape)}, but {batch} samples of {classes} classes have "
-            f"{shape}"
-        )
-    if labels.is_floating_point():
-        if not labels.isfinite().all() or labels.min() < 0:
-            raise AntichainError("labels have shares that are negative or not finite")
-        return labels.float()
-    if labels.is_complex() or not 0 <= int(labels.min()) <= int(labels.max()) < classes:
-        raise AntichainError(
-            f"labels lie between 0 and {classes - 1}, not between {labels.min()} and {labels.max()}"
-        )
-    return labels.long()
+    shares = labels.is_floating_point()
+    shape, given = (batch, classes) if shares else (batch,), tuple(labels.shape)
+    if given != shape:
+        why = f"have the shape {given}, but {batch} samples of {classes} classes have {shape}"
+    elif shares:
+        if labels.isfinite().all() and labels.min() >= 0:
+            return labels.float()
+        why = "have shares that are negative or not finite"
+    else:
+        if not labels.is_complex() and 0 <= int(labels.min()) <= int(labels.max()) < classes:
+            return labels.long()
+        why = f"lie between 0 and {classes - 1}, not between {labels.min()} and {labels.max()}"
+    raise AntichainError(f"labels {why}")
 
 
 def read(module, images, loss, auxiliary, clauses=(), training=True):
@@ -125,9 +120,8 @@ def read(module, images, loss, auxiliary, clauses=(), training=True):
         refuse(clauses)
         raise
     if auxiliary and len(whole.outputs) == 1:
-        raise AntichainError(
-            "auxiliary is the weight of the loss of each further output, but the model has one output"
-        )
+        what = "auxiliary is the weight of the loss of each further output"
+        raise AntichainError(f"{what}, but the model has one output")
     for call in whole.calls:
         if call.key == "batch_norm" and not training:  # the mode alone is what differs
             call.kwargs["training"] = True
@@ -150,20 +144,22 @@ def read(module, images, loss, auxiliary, clauses=(), training=True):
 
 def stored_numbers(name, tensor):
     """Returns what weights.safetensors has of a tensor of the state_dict: float32, or an int64 scalar."""
+    if not isinstance(tensor, torch.Tensor):
+        raise AntichainError(f"{name} of the state_dict is no tensor, so a file of weights can't hold it")
+    parts = name.split("/")
+    if not name.isprintable() or (len(parts) > 1 and not set(parts).isdisjoint(("", ".", ".."))):
+        raise AntichainError(f"the name {name!r} can't stand in a file of weights; rename the module")
     if tensor.is_complex() or tensor.is_quantized or tensor.layout is not torch.strided or tensor.dim() > 5:
-        raise AntichainError(
-            f"{name} of the state_dict is {tensor.dtype} of {tensor.dim()} axes, which a file of weights "
-            "can't hold"
-        )
+        kind = f"{tensor.dtype} of {tensor.dim()} axes"
+        raise AntichainError(f"{name} of the state_dict is {kind}, which a file of weights can't hold")
     if tensor.is_floating_point():
         if not tensor.isfinite().all():
             raise AntichainError(f"{name} has numbers that are not finite (NaN or infinity)")
         return tensor.detach().cpu().float().numpy()
     whole = tensor.detach().cpu().long()
     if tensor.dim() and tensor.numel() and whole.abs().max() > MOST_EXACT:
-        raise AntichainError(
-            f"{name} has whole numbers above {MOST_EXACT}, which a file of weights can't hold"
-        )
+        sentence = f"{name} has whole numbers above {MOST_EXACT}, which a file of weights can't hold"
+        raise AntichainError(sentence)
     return whole.float().numpy() if tensor.dim() else whole.numpy()
 
 
@@ -173,13 +169,7 @@ def stored_state(module, t):
     they are.
     """
     state = module.state_dict()
-    for name, tensor in state.items():
-        if not isinstance(tensor, torch.Tensor):
-            raise AntichainError(f"{name} of the state_dict is no tensor, so a file of weights can't hold it")
-        parts = name.split("/")
-        if not name.isprintable() or (len(parts) > 1 and not set(parts).isdisjoint(("", ".", ".."))):
-            raise AntichainError(f"the name {name!r} can't stand in a file of weights; rename the module")
-    arrays = {name: stored_numbers(name, state[name]) for name in state}
+    arrays = {name: stored_numbers(name, tensor) for name, tensor in state.items()}
     own = dict([*module.named_parameters(), *module.named_buffers()])
     for name in t.state:
         if name not in state or not torch.equal(state[name].to(own[name]), own[name]):
@@ -187,36 +177,24 @@ def stored_state(module, t):
                 f"the network's {name} is not in the module's state_dict, or has other numbers there, so "
                 "what is trained could not be taken back (is it a buffer with persistent=False?)"
             )
+    kept = {name: array for name, array in arrays.items() if name not in t.state}
     notes = [{"name": name, "is": own} for name, own in t.state.items() if own != name]
-    notes += [
-        {"name": name, "shape": list(a.shape), "dtype": str(a.dtype)}
-        for name, a in arrays.items()
-        if name not in t.state
-    ]
-    return {n: arrays[n] for n in [*t.state, *(n for n in arrays if n not in t.state)]}, notes
+    notes += [{"name": n, "shape": list(a.shape), "dtype": str(a.dtype)} for n, a in kept.items()]
+    return {**{name: arrays[name] for name in t.state}, **kept}, notes
 
 
 def graph_json(name, made_by, t, images, labels, losses, logits, notes):
-    def node_json(node):
-        entry = {"name": node.name, "op": node.op, "inputs": node.inputs}
-        if node.options:
-            entry["options"] = node.options
-        entry["from"] = str(node.where)
-        return entry
+    def entry(name, op, inputs, options):
+        return {"name": name, "op": op, "inputs": inputs, **({"options": options} if options else {})}
 
-    def loss_json(loss, value):
+    nodes = [{**entry(n.name, n.op, n.inputs, n.options), "from": str(n.where)} for n in t.nodes]
+    for loss, value in reversed(list(zip(losses, logits))):  # the model's own loss comes last
         options = {"label_smoothing": loss.label_smoothing, "weight": loss.weight}
         options = {key: value for key, value in options.items() if value != getattr(Loss, key)}
-        entry = {"name": loss.name, "op": "softmax_cross_entropy", "inputs": [value.node, "labels"]}
-        return {**entry, "options": options} if options else entry
-
-    soft = labels.is_floating_point()
-    # The model's own loss comes last.
-    nodes = [node_json(n) for n in t.nodes] + [loss_json(*l) for l in reversed(list(zip(losses, logits)))]
-    inputs = [
-        {"name": "images", "shape": list(images.shape[1:]), "dtype": "float32"},
-        {"name": "labels", "shape": list(labels.shape[1:]), "dtype": "float32" if soft else "int32"},
-    ]
+        nodes.append(entry(loss.name, "softmax_cross_entropy", [value.node, "labels"], options))
+    kinds = {"images": "float32", "labels": "float32" if labels.is_floating_point() else "int32"}
+    shapes = {"images": images.shape[1:], "labels": labels.shape[1:]}
+    inputs = [{"name": n, "shape": list(shapes[n]), "dtype": kind} for n, kind in kinds.items()]
     return graph_text(name, made_by, inputs, nodes, notes)
 
 
@@ -225,10 +203,10 @@ def model_name(module):
     return re.sub(r"[^A-Za-z0-9_]", "_", type(module).__name__)[:64]
 
 
-def write_folder(module, example_inputs, loss, folder, labels, auxiliary, record):
+def write_folder(*given):
     """Does what antichain.from_torch says."""
     with torch.inference_mode(False), torch.enable_grad(), torch.random.fork_rng(devices=[]):
-        return written(module, example_inputs, loss, folder, labels, auxiliary, record)
+        return written(*given)
 
 
 def written(module, example_inputs, loss, folder, labels, auxiliary, with_record):
@@ -243,13 +221,11 @@ def written(module, example_inputs, loss, folder, labels, auxiliary, with_record
     ]
     labels = checked_labels(labels, len(images), logits[0].shape[1])
     check(copy, whole, {"images": images})
-    check_same(
-        module,
-        copy,
-        images,
-        (t, logits),
-        lambda net, x, training: read(net, x, loss, training and auxiliary, training=training)[2:],
-    )
+
+    def read_again(net, x, training):
+        return read(net, x, loss, training and auxiliary, training=training)[2:]
+
+    check_same(module, copy, images, (t, logits), read_again)
     arrays, notes = stored_state(module, t)
     of_losses = dataclasses.replace(whole, outputs=whole.outputs[: len(losses)])
     training = Training(module, of_losses, loss_function(loss), losses, images, labels)

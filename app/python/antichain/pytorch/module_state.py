@@ -78,82 +78,70 @@ def _of_one_memory(tensors):
 
 def what_is_not_done(module):
     """Returns what of a module's state Antichain would not do, as clauses of a sentence."""
-    modules = dict(module.named_modules())
-    parameters = dict(module.named_parameters())
-    clauses = []
-
-    def refuse(names, clause):
-        if names := list(names):
-            clauses.append(clause.format(in_list(names)))
-
-    mode = {True: "training", False: "evaluation"}
-    refuse(
-        (
-            named(n, m)
-            for n, m in modules.items()
-            if m.training != module.training
-            and (isinstance(m, TWO_MODES) or not type(m).__module__.startswith("torch.nn."))
-        ),
-        f"{{}} is in {mode[not module.training]} mode while the model is in {mode[module.training]} mode, "
-        "but all of it is trained (call train() of the model; --freeze, which keeps parts as they are, is to "
-        "come)",
-    )
-    refuse(
-        (named(n, m) for n, m in modules.items() if getattr(m, "momentum", 0) is None),
-        "{} has momentum=None, an average over all batches (give it a momentum, such as 0.1)",
-    )
-    refuse(
-        (named(n, m) for n, m in modules.items() if _backward_hooks(m)),
-        "{} has a backward hook (remove it)",
-    )
+    modules, parameters = module.named_modules(), dict(module.named_parameters())
+    modules = {named(name, m): (name, m) for name, m in modules}
+    mode, other = ("training", "evaluation") if module.training else ("evaluation", "training")
     everywhere = vars(torch.nn.modules.module)
-    refuse(
-        (n for n in ("_global_backward_hooks", "_global_backward_pre_hooks") if everywhere.get(n)),
-        "backward hooks of all modules are registered, {} (remove them)",
-    )
-    refuse(
-        (named(n, m) for n, m in modules.items() if hasattr(m, "_orig_mod")),
-        "{} is compiled by torch.compile (give the module itself, its _orig_mod)",
-    )
-    refuse(
-        (n for n, p in parameters.items() if _gradient_hooks(p)),
-        "the gradient of the parameter {} has a hook (remove it)",
-    )
-    refuse(
-        dict.fromkeys(f"{n or 'the model'}.{w}" for n, m in modules.items() for w in _computed_weights(m)),
+
+    def of_modules(wrong):
+        return [said for said, (_, m) in modules.items() if wrong(m)]
+
+    def of_parameters(wrong):
+        return [name for name, p in parameters.items() if wrong(p)]
+
+    def in_another_mode(m):
+        counts = isinstance(m, TWO_MODES) or not type(m).__module__.startswith("torch.nn.")
+        return m.training != module.training and counts
+
+    def has_no_shape(p):
+        return isinstance(p, torch.nn.parameter.UninitializedTensorMixin)
+
+    def is_expanded(p):
+        return any(extent > 1 and stride == 0 for extent, stride in zip(p.shape, p.stride()))
+
+    computed = [f"{name or 'the model'}.{w}" for name, m in modules.values() for w in _computed_weights(m)]
+    clauses = {
+        f"{{}} is in {other} mode while the model is in {mode} mode, but all of it is trained (call train() "
+        "of the model; --freeze, which keeps parts as they are, is to come)": of_modules(in_another_mode),
+        "{} has momentum=None, an average over all batches (give it a momentum, such as 0.1)": of_modules(
+            lambda m: getattr(m, "momentum", 0) is None
+        ),
+        "{} has a backward hook (remove it)": of_modules(_backward_hooks),
+        "backward hooks of all modules are registered, {} (remove them)": [
+            name for name in ("_global_backward_hooks", "_global_backward_pre_hooks") if everywhere.get(name)
+        ],
+        "{} is compiled by torch.compile (give the module itself, its _orig_mod)": of_modules(
+            lambda m: hasattr(m, "_orig_mod")
+        ),
+        "the gradient of the parameter {} has a hook (remove it)": of_parameters(_gradient_hooks),
         "{} is computed before each pass, as weight_norm, spectral_norm and pruning do "
-        "(remove_parametrizations, remove_weight_norm and the like make it a parameter)",
-    )
-    refuse(
-        (n for n, p in parameters.items() if isinstance(p, torch.nn.parameter.UninitializedTensorMixin)),
-        "{} has no shape yet (run the lazy module once before)",
-    )
-    if clauses:
-        return clauses
-    refuse(
-        (n for n, p in parameters.items() if any(k > 1 and s == 0 for k, s in zip(p.shape, p.stride()))),
-        "{} is expanded, so that several of its numbers are one in memory (clone it)",
-    )
-    shared = _of_one_memory(module.state_dict(keep_vars=True))
-    refuse(
-        (" = ".join(names) for names in shared if any(n in parameters for n in names)),
-        "{} are one tensor of several names, but each parameter is trained by itself (clone it)",
-    )
-    refuse(
-        (" = ".join(names) for names in shared if not any(n in parameters for n in names)),
-        "{} are one buffer of several names, but each module has buffers of its own (clone it)",
-    )
-    return clauses
+        "(remove_parametrizations, remove_weight_norm and the like make it a parameter)": computed,
+        "{} has no shape yet (run the lazy module once before)": of_parameters(has_no_shape),
+    }
+    if not any(clauses.values()):
+        shared = _of_one_memory(module.state_dict(keep_vars=True))
+        trained = [any(name in parameters for name in names) for names in shared]
+        clauses = {
+            "{} is expanded, so that several of its numbers are one in memory (clone it)": of_parameters(
+                is_expanded
+            ),
+            "{} are one tensor of several names, but each parameter is trained by itself (clone it)": [
+                " = ".join(names) for names, of in zip(shared, trained) if of
+            ],
+            "{} are one buffer of several names, but each module has buffers of its own (clone it)": [
+                " = ".join(names) for names, of in zip(shared, trained) if not of
+            ],
+        }
+    return [clause.format(in_list(dict.fromkeys(names))) for clause, names in clauses.items() if names]
 
 
 def frozen(module, used):
     """Returns a clause about parameters of the network that PyTorch would not train, in a list."""
     parameters = dict(module.named_parameters())
     names = [name for name in used if not parameters[name].requires_grad]
-    if not names:
-        return []
-    return [
-        f"the parameter{'s' * (len(names) > 1)} {in_list(names)} {'have' if len(names) > 1 else 'has'} "
-        "requires_grad=False, but all parameters are trained (--freeze, which keeps them as they are, is to "
-        "come)"
-    ]
+    several = len(names) > 1
+    said = (
+        f"the parameter{'s' * several} {in_list(names)} {'have' if several else 'has'} requires_grad=False, "
+        "but all parameters are trained (--freeze, which keeps them as they are, is to come)"
+    )
+    return [said] if names else []

@@ -16,23 +16,10 @@ from antichain.pytorch.calls import Call, Captured, Tensor, map_leaves
 
 # Functions of other names that do the same as these.
 SAME = {
-    "truediv": "div",
-    "multiply": "mul",
-    "subtract": "sub",
-    "divide": "div",
-    "concat": "cat",
-    "concatenate": "cat",
-    "__add__": "add",
-    "__mul__": "mul",
-    "true_divide": "div",
-    "feature_dropout": "dropout2d",
-    "moveaxis": "movedim",
-    "swapaxes": "transpose",
-    "swapdims": "transpose",
-    "unsafe_chunk": "chunk",
-    "unsafe_split": "split",
-    "split_with_sizes": "split",
-    "_unsafe_view": "view",
+    **{"truediv": "div", "true_divide": "div", "divide": "div", "multiply": "mul", "subtract": "sub"},
+    **{"__add__": "add", "__mul__": "mul", "concat": "cat", "concatenate": "cat", "moveaxis": "movedim"},
+    **{"feature_dropout": "dropout2d", "swapaxes": "transpose", "swapdims": "transpose"},
+    **{"unsafe_chunk": "chunk", "unsafe_split": "split", "split_with_sizes": "split", "_unsafe_view": "view"},
 }
 COPIES = {"contiguous", "clone", "alias", "lift_fresh_copy", "detach_copy"}
 CONVERSIONS = {"to", "float", "double", "type", "type_as", "_to_copy", "to_copy"}
@@ -41,17 +28,13 @@ CONVERSIONS = {"to", "float", "double", "type", "type_as", "_to_copy", "to_copy"
 def _named(function, args, kwargs):
     """Returns args and kwargs with all but the first argument by name, where the function's names are
     known."""
+    names = []
     if hasattr(function, "_schema"):
         names = [a.name for a in function._schema.arguments]
     elif inspect.isfunction(function):
         parameters = inspect.signature(function).parameters
-        names = (
-            []
-            if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters.values())
-            else [*parameters]
-        )
-    else:
-        names = []
+        takes_more = any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters.values())
+        names = [] if takes_more else [*parameters]
     if not names:
         return args, kwargs
     kwargs = {**kwargs, **dict(zip(names[1:], args[1:]))}
@@ -81,9 +64,8 @@ def _pure(node, where):
     if hasattr(target, "_schema"):  # not every operator in place has the same overload as the one that is not
         function = getattr(function, target._overloadname, None) or getattr(torch.Tensor, pure, None)
     if function is None:
-        raise AntichainError(
-            f"'{name}' ({where}) has no form that leaves its input alone; compute a new tensor"
-        )
+        why = "has no form that leaves its input alone; compute a new tensor"
+        raise AntichainError(f"'{name}' ({where}) {why}")
     return pure, function, in_place
 
 

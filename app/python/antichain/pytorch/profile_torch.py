@@ -13,6 +13,7 @@ import hashlib
 import inspect
 import math
 import platform
+import statistics
 import sys
 import time
 
@@ -21,7 +22,7 @@ import torch
 from antichain.error import AntichainError
 from antichain.objects import Profile
 from antichain.pytorch.calls import Call, Kind, map_leaves, needed, references, replay, tensors_in
-from antichain.pytorch.capture import capture, said
+from antichain.pytorch.capture import capture, told
 from antichain.pytorch.names import name_calls, parameters, readable
 from antichain.pytorch.refusal import check_module, checked_number
 from antichain.translation import Names
@@ -82,12 +83,11 @@ class Clock:
         """Returns the median of some runs, in seconds. The first, which may have been timed before, counts
         only where there is no time for another."""
         end = self.now() + self.seconds
-        if first is None:
-            first, _ = self.timed(function)
+        first = self.timed(function)[0] if first is None else first
         times = []
         while self.now() + first < end and len(times) < MOST_RUNS:
             times.append(self.timed(function)[0])
-        return sorted(times)[len(times) // 2] if times else first
+        return statistics.median_high(times or [first])
 
 
 class Meter:
@@ -102,24 +102,20 @@ class Meter:
         self.learns = set()  # names of the nodes that need a gradient
 
     def run(self, call, args, kwargs):
-        learning = [r for r in references(call) if isinstance(r, Call) and r.name in self.learns]
+        learns = any(isinstance(r, Call) and r.name in self.learns for r in references(call))
 
         def fresh(value):
             """Returns an input as a leaf of its own, which takes a gradient where the node before does."""
-            if isinstance(value, torch.Tensor) and id(value) not in self.given:
-                value = value.detach()
-                return value.requires_grad_() if learning and value.is_floating_point() else value
-            return value
+            if not isinstance(value, torch.Tensor) or id(value) in self.given:
+                return value
+            return value.detach().requires_grad_(learns and value.is_floating_point())
 
         args, kwargs = map_leaves(fresh, (args, kwargs))
         leaves = tensors_in((args, kwargs))
-        return self.measure(
-            call.name,
-            lambda: call.function(*args, **kwargs),
-            leaves,
-            [t for t in leaves if t.requires_grad and not isinstance(t, torch.nn.Parameter)],
-            [t for t in leaves if isinstance(t, torch.nn.Parameter) and t.requires_grad],
-        )
+        learning = [t for t in leaves if t.requires_grad]
+        trained = [t for t in learning if isinstance(t, torch.nn.Parameter)]
+        inputs = [t for t in learning if not isinstance(t, torch.nn.Parameter)]
+        return self.measure(call.name, lambda: call.function(*args, **kwargs), leaves, inputs, trained)
 
     def measure(self, name, forward, used, inputs, trained):
         saved = []
@@ -134,9 +130,9 @@ class Meter:
         def backward(wanted):
             if not outputs or not wanted:
                 return 0.0
-            ones = [torch.ones_like(t) for t in outputs]
+            given = outputs, wanted, [torch.ones_like(t) for t in outputs]
             return self.clock.median(
-                lambda: torch.autograd.grad(outputs, wanted, ones, retain_graph=True, allow_unused=True)
+                lambda: torch.autograd.grad(*given, retain_graph=True, allow_unused=True)
             )
 
         whole = backward(inputs + trained)
@@ -150,14 +146,8 @@ class Meter:
                 keeps.add(self.home[t.data_ptr()])
             elif t.data_ptr() not in self.of_parameters:
                 stash[t.data_ptr()] = _bytes(t)
-        self.figures[name] = {
-            "forward": forward_s,
-            "backward_input": to_inputs,
-            "backward_weight": whole - to_inputs,
-            "update": self.update(trained),
-            "stash": sum(stash.values()),
-            "keeps": keeps,
-        }
+        times = (forward_s, to_inputs, whole - to_inputs, self.update(trained))
+        self.figures[name] = {**dict(zip(TIMED, times)), "stash": sum(stash.values()), "keeps": keeps}
         return map_leaves(lambda leaf: leaf.detach() if isinstance(leaf, torch.Tensor) else leaf, value)
 
     def update(self, trained):
@@ -250,19 +240,61 @@ def called_once(module, tensors):
     return [name for name, count in calls.items() if count == 1]
 
 
+def device_of(name):
+    with told(f"PyTorch can't compute on the device {name!r}"):
+        device = torch.device(name)
+        torch.zeros(1, device=device)
+    if device.type not in ("cpu", "cuda"):
+        raise AntichainError(f'a model is measured on the device "cpu" or "cuda", not on {str(device)!r}')
+    return device
+
+
+class Listing:
+    """The nodes of the profile, each an entry with what the meter found of it."""
+
+    def __init__(self, meter, tensors):
+        self.meter, self.tensors, self.nodes = meter, tensors, []
+
+    def add(self, name, op, role, inputs, value, params=(), flops=0.0, in_place=False, module=""):
+        """Returns the number of the node."""
+        figures = self.meter.figures.get(name, {})
+        weights = [self.tensors[p.name] for p in params]
+        trained = [t for t in weights if t.requires_grad]
+        entry = {"id": len(self.nodes), "name": name, **({"module": module} if module else {})}
+        entry |= {"op": op, "role": role, "inputs": inputs, **({"in_place": True} if in_place else {})}
+        entry["needs_gradient"] = role == "compute" and name in self.meter.learns
+        entry |= {f"{part}_us": round(figures.get(part, 0) * 1e6, 3) for part in TIMED}
+        entry |= {"output_bytes": _bytes(value), "param_bytes": _bytes(weights)}
+        entry |= {"optimiser_bytes": _bytes(trained)} if len(trained) < len(weights) else {}
+        entry |= {"stash_bytes": figures.get("stash", 0), "keeps_output": role == "input", "flops": flops}
+        self.nodes.append(entry)
+        return entry["id"]
+
+    def add_call(self, call, value, used):
+        params, flops = parameters(call), _flops(call, value, self.tensors)
+        where = call.in_place, call.where.module
+        return self.add(call.name, call.key, "compute", sorted(used), value, params, flops, *where)
+
+
+def measure_loss(meter, loss, result, samples):
+    """Measures the loss of the model's output: the user's, or the usual one of such an output."""
+    if loss is None and result.dim() == 2:
+        zeros = torch.zeros(samples, dtype=torch.long, device=result.device)
+        loss = lambda x: torch.nn.functional.cross_entropy(x, zeros)
+    with told(f"the loss can't be computed of the model's output, {tuple(result.shape)}"):
+        function = loss or (lambda x: (x * x).mean())
+        meter.measure("loss", lambda: function(result), [result], [result], [])
+        if "loss" not in meter.learns:
+            raise TypeError("what it returns has no gradient")
+
+
 def measure_module(module, example_inputs, file, seconds, device, loss, link_bytes_per_s, link_latency_s):
     """Does what antichain.profile_torch says."""
     check_module(module)
     end = time.perf_counter() + checked_number("seconds", seconds)
-    link_bytes_per_s = checked_number("link_bytes_per_s", link_bytes_per_s)
-    link_latency_s = checked_number("link_latency_s", link_latency_s)
-    try:
-        device = torch.device(device)
-        torch.zeros(1, device=device)
-    except Exception as problem:
-        raise AntichainError(f"PyTorch can't compute on the device {device!r}: {said(problem)}") from problem
-    if device.type not in ("cpu", "cuda"):
-        raise AntichainError(f'a model is measured on the device "cpu" or "cuda", not on {str(device)!r}')
+    rate = checked_number("link_bytes_per_s", link_bytes_per_s)
+    latency = checked_number("link_latency_s", link_latency_s)
+    device = device_of(device)
     args, keywords = example_call(example_inputs)
     examples = named_tensors(module, args, keywords)
     captured, recorded = capture(taking_tensors(module, args, keywords), examples)
@@ -272,67 +304,24 @@ def measure_module(module, example_inputs, file, seconds, device, loss, link_byt
     calls = needed(captured.calls, [output])
     # A parameter may have several uses: each runtime has a way to tie copies of it.
     name_calls(calls, (*examples, "labels", "loss"), problems=[])
-    tensors = {
-        name: (
-            torch.nn.Parameter(t.detach().to(device), t.requires_grad)
-            if isinstance(t, torch.nn.Parameter)
-            else t.to(device)
-        )
-        for name, t in captured.tensors.items()
-    }
-    meter = Meter(tensors, Clock(device, end, len(calls) + 1))
+
+    def there(t):
+        if isinstance(t, torch.nn.Parameter):
+            return torch.nn.Parameter(t.detach().to(device), t.requires_grad)
+        return t.to(device)
+
+    tensors = {name: there(t) for name, t in captured.tensors.items()}
     inputs = {name: t.to(device) for name, t in examples.items()}
+    meter = Meter(tensors, Clock(device, end, len(calls) + 1))
     meter.home.update((t.data_ptr(), name) for given in (examples, inputs) for name, t in given.items())
     samples = len(next(iter(examples.values())))
-
-    def node(name, op, role, inputs, value, params=(), flops=0.0, in_place=False, module=""):
-        figures = meter.figures.get(name, {})
-        weights = [tensors[p.name] for p in params]
-        trained = [t for t in weights if t.requires_grad]
-        return {
-            "id": len(nodes),
-            "name": name,
-            **({"module": module} if module else {}),
-            "op": op,
-            "role": role,
-            "inputs": inputs,
-            **({"in_place": True} if in_place else {}),
-            "needs_gradient": role == "compute" and name in meter.learns,
-            **{f"{part}_us": round(figures.get(part, 0) * 1e6, 3) for part in TIMED},
-            "output_bytes": _bytes(value),
-            "param_bytes": _bytes(weights),
-            **({"optimiser_bytes": _bytes(trained)} if len(trained) < len(weights) else {}),
-            "stash_bytes": figures.get("stash", 0),
-            "keeps_output": role == "input",
-            "flops": flops,
-        }
-
-    nodes = []
-    for name, value in {**inputs, "labels": torch.zeros(samples, dtype=torch.int32)}.items():
-        nodes.append(node(name, "input", "input", [], value))
-    input_ids = {n["name"]: n["id"] for n in nodes}
-    ids = {}
+    listing = Listing(meter, tensors)
+    given = {**inputs, "labels": torch.zeros(samples, dtype=torch.int32)}
+    ids = {name: listing.add(name, "input", "input", [], value) for name, value in given.items()}
     result = None
     for call, value in replay(calls, tensors, inputs, run=meter.run):
-        used = {
-            ids[id(r)] if isinstance(r, Call) else input_ids[r.name]
-            for r in references(call)
-            if isinstance(r, Call) or r.kind is Kind.input
-        }
-        ids[id(call)] = len(nodes)
-        nodes.append(
-            node(
-                call.name,
-                call.key,
-                "compute",
-                sorted(used),
-                value,
-                parameters(call),
-                _flops(call, value, tensors),
-                call.in_place,
-                call.where.module,
-            )
-        )
+        used = [r for r in references(call) if isinstance(r, Call) or r.kind is Kind.input]
+        ids[call] = listing.add_call(call, value, {ids[r if isinstance(r, Call) else r.name] for r in used})
         if call is output:
             result = value
     if not isinstance(result, torch.Tensor) or output.name not in meter.learns:
@@ -340,45 +329,20 @@ def measure_module(module, example_inputs, file, seconds, device, loss, link_byt
             "the model's output has no gradient: it is no tensor of floating-point numbers, or nothing "
             "before it is trained"
         )
-    result = result.detach().requires_grad_()
-    if loss is None:
-        zeros = torch.zeros(samples, dtype=torch.long, device=device)
-        loss = (
-            (lambda x: torch.nn.functional.cross_entropy(x, zeros))
-            if result.dim() == 2
-            else (lambda x: (x * x).mean())
-        )
-    try:
-        meter.measure("loss", lambda: loss(result), [result], [result], [])
-        if "loss" not in meter.learns:
-            raise TypeError("what it returns has no gradient")
-    except Exception as problem:
-        raise AntichainError(
-            f"the loss can't be computed of the model's output, {tuple(result.shape)}: {said(problem)}"
-        ) from problem
-    nodes.append(
-        node("loss", "loss", "loss", [ids[id(output)], input_ids["labels"]], torch.zeros(samples, 2))
-    )
-    kept = set().union(*(f["keeps"] for f in meter.figures.values()))
+    measure_loss(meter, loss, result.detach().requires_grad_(), samples)
+    listing.add("loss", "loss", "loss", [ids[output], ids["labels"]], torch.zeros(samples, 2))
+    kept, nodes = set().union(*(f["keeps"] for f in meter.figures.values())), listing.nodes
     for n in nodes:
         n["keeps_output"] = n["keeps_output"] or n["name"] in kept
     shapes = [(n["name"], n["op"], n["inputs"], n["output_bytes"]) for n in nodes]
     where = torch.cuda.get_device_name(device) if device.type == "cuda" else _processor()
-    profile = Profile(
-        {
-            "format": "antichain profile 1",
-            "model": type(module).__name__,
-            "graph_hash": hashlib.sha256(repr(shapes).encode()).hexdigest()[:16],
-            "device": f"{where}, torch {torch.__version__}",
-            "microbatch": samples,
-            "threads": torch.get_num_threads(),
-            "ranks_at_once": 1,
-            "link": {"bytes_per_s": link_bytes_per_s, "latency_us": link_latency_s * 1e6},
-            "overhead_us": 0.0,
-            "called_once": called_once(recorded, examples.values()),
-            "nodes": nodes,
-        }
-    )
+    data = {"format": "antichain profile 1", "model": type(module).__name__}
+    data["graph_hash"] = hashlib.sha256(repr(shapes).encode()).hexdigest()[:16]
+    data |= {"device": f"{where}, torch {torch.__version__}", "microbatch": samples}
+    data |= {"threads": torch.get_num_threads(), "ranks_at_once": 1}
+    data |= {"link": {"bytes_per_s": rate, "latency_us": latency * 1e6}, "overhead_us": 0.0}
+    data |= {"called_once": called_once(recorded, examples.values()), "nodes": nodes}
+    profile = Profile(data)
     if file is not None:
         profile.write(file)
     return profile

@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 from antichain.error import AntichainError
 from antichain.pytorch.calls import replay
-from antichain.pytorch.capture import copied, said, users_line
+from antichain.pytorch.capture import copied, told, users_line
 from antichain.pytorch.normalise import flat
 
 RATE, STEPS = 1e-3, 5  # of stochastic gradient descent, without momentum and decay
@@ -80,39 +80,32 @@ class Training:
             loss = sum(l.weight * loss_of(l, o, labels) for o, l in zip(outputs, self.losses))
             reported.append(loss.item())
             loss.backward()
-            if first is None:
-                first = {
-                    name: torch.zeros_like(p) if p.grad is None else p.grad.clone()
-                    for name, p in trained.items()
-                }
+            gradients = {n: torch.zeros_like(p) if p.grad is None else p.grad for n, p in trained.items()}
+            first = first or {name: gradient.clone() for name, gradient in gradients.items()}
             optimiser.step()
         after = {name: t.detach().clone() for name, t in state.items()}
         return Trained(numpy.array(reported), first, after)
 
+    def copy(self, dtype):
+        """Returns a copy of the module, and its parameters and buffers by their names."""
+        module = copied(self.module).to(dtype)
+        return module, dict([*module.named_parameters(), *module.named_buffers()])
+
     def own(self, steps, dtype, scale=1):
         """Trains a copy of the user's own module."""
-        module = copied(self.module).to(dtype)
-        state = dict([*module.named_parameters(), *module.named_buffers()])
-        try:
-            with WithoutRandomness():
-                trained = self.run(
-                    lambda x: flat(module(x)), lambda _, o, y: self.loss(o, y), state, steps, dtype, scale
-                )
-                # The user's code may have put others in place of the buffers.
-                buffers = {name: t.detach().clone() for name, t in module.named_buffers()}
-                return dataclasses.replace(trained, after={**trained.after, **buffers})
-        except Exception as problem:
-            raise AntichainError(
-                f"the model can't be trained{users_line(problem)}: {said(problem)}"
-            ) from problem
+        module, state = self.copy(dtype)
+        with told("the model can't be trained", users_line), WithoutRandomness():
+            forward, loss_of = lambda x: flat(module(x)), lambda _, o, y: self.loss(o, y)
+            trained = self.run(forward, loss_of, state, steps, dtype, scale)
+            # The user's code may have put others in place of the buffers.
+            buffers = {name: t.detach().clone() for name, t in module.named_buffers()}
+            return dataclasses.replace(trained, after={**trained.after, **buffers})
 
     def read(self, steps, dtype, look=lambda call, value: None):
         """Trains what was read of the module. `look` sees each call and its result in the first step."""
-        module = copied(self.module).to(dtype)
-        state = dict([*module.named_parameters(), *module.named_buffers()])
-        constants = {
-            name: t.to(dtype) if t.is_floating_point() else t for name, t in self.captured.tensors.items()
-        }
+        _, state = self.copy(dtype)
+        given = self.captured.tensors.items()
+        constants = {name: t.to(dtype) if t.is_floating_point() else t for name, t in given}
         tensors, outputs, seen = {**constants, **state}, self.captured.outputs, []
         means = [c.kwargs.get("running_mean") for c in self.captured.calls if c.key == "batch_norm"]
         counts = [m.name.replace("running_mean", "num_batches_tracked") for m in means if m is not None]
@@ -154,10 +147,8 @@ class Training:
             difference = difference_to(read)
             if difference <= SAME[dtype] * length:
                 return
-            again = again or (
-                self.own(steps, dtype, self.rounding(1, torch.finfo(dtype).eps)),
-                self.own(steps, dtype),
-            )
+            scale = self.rounding(1, torch.finfo(dtype).eps)
+            again = again or (self.own(steps, dtype, scale), self.own(steps, dtype))
             rounded, repeated = map(difference_to, again)
             if not difference <= ROUNDINGS * rounded or not repeated <= SAME[dtype] * length:
                 raise AntichainError(
@@ -168,22 +159,17 @@ class Training:
                 )
 
         for name, gradient in own.gradients.items():
-            check(
-                f"the parameter {name}",
-                lambda other: (gradient - other.gradients[name]).norm().item(),
-                gradient.norm().item() + whole / 100,
-            )
+            difference_of = lambda other: (gradient - other.gradients[name]).norm().item()
+            check(f"the parameter {name}", difference_of, gradient.norm().item() + whole / 100)
         for name, tensor in own.after.items():
             what = f"the {'parameter' if name in own.gradients else 'buffer'} {name}"
             if name not in before or before[name].shape != tensor.shape:
                 check(what, lambda other: math.inf, 0)
             start, end = before[name].detach().cpu().to(tensor.dtype).double(), tensor.double()
+            difference_of = lambda other: (end - other.after[name].double()).norm().item()
             moved = (end - start).norm().item()
-            check(
-                what,
-                lambda other: (end - other.after[name].double()).norm().item(),
-                moved + RATE * whole / 100 + 1e-3 * start.norm().item() if moved else 0,
-            )
+            allowed = moved + RATE * whole / 100 + 1e-3 * start.norm().item() if moved else 0
+            check(what, difference_of, allowed)
         for i, loss in enumerate(own.losses):
             check(f"the loss of step {i + 1}", lambda other: abs(loss - other.losses[i]), abs(loss))
         return dtype, own
@@ -218,9 +204,7 @@ def record(training, nodes, used):
     for i in range(PASSES):
         rounded = dict(training.own(STEPS, torch.float32, training.rounding(i) if i else 1).arrays(used))
         for name, array in right.items():
-            error = (
-                abs(rounded[name] - array) if name == "losses" else numpy.linalg.norm(rounded[name] - array)
-            )
+            error = (abs if name == "losses" else numpy.linalg.norm)(rounded[name] - array)
             name = f"float32_error.{name}"
             results[name] = numpy.maximum(results.get(name, 0), error)
     return results

@@ -54,13 +54,13 @@ def attending(calls):
 def kinds(problems, calls):
     """Yields what antichain.refusal.grouped takes of each problem."""
     attention = attending(calls)
-    for problem in problems:
-        where = problem.call.where
+    for call, said in problems:
+        where = call.where
         if where.module in attention:
             said = f"attention in {where.module or 'the model'} ({where.line or where.kind})"
             yield "attention", said, where.module
         else:
-            yield problem.said, f"{problem.said} at node {problem.call.name} ({where})", id(problem.call)
+            yield said, f"{said} at node {call.name} ({where})", id(call)
 
 
 def refuse(clauses, problems=(), calls=(), operators=()):

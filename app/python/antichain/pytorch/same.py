@@ -6,6 +6,7 @@ import itertools
 import torch
 
 from antichain.error import AntichainError
+from antichain.graph_operators import needed
 
 RANDOM = ("dropout", "stochastic_depth")  # which evaluation leaves out
 
@@ -13,27 +14,18 @@ RANDOM = ("dropout", "stochastic_depth")  # which evaluation leaves out
 def nodes_before(t, logits, without):
     """Returns the nodes that the outputs depend on, each behind what it computes whatever its name, and the
     numbers of the outputs in that list. Nodes of the kinds in `without` are left out."""
-    wanted = {value.node for value in logits}
-    for node in reversed(t.nodes):
-        if node.name in wanted:
-            wanted.update(node.inputs)
+    outputs = [value.node for value in logits]
     weights = {own: name for name, own in t.state.items()}
     number, nodes = {"images": -1}, []
-    for node in t.nodes:
-        if node.name not in wanted:
-            continue
+    for node in needed(t.nodes, outputs, lambda n: [n.name], lambda n: n.inputs):
         if node.op in without:
             number[node.name] = number[node.inputs[0]]
             continue
         number[node.name] = len(nodes)
         owned = {own for own in weights if own == node.name or own.rpartition(".")[0] == node.name}
-        nodes.append(
-            (
-                (node.op, node.options, [number[i] for i in node.inputs], {weights[own] for own in owned}),
-                node,
-            )
-        )
-    return nodes, [number[value.node] for value in logits]
+        inputs = [number[i] for i in node.inputs]
+        nodes.append(((node.op, node.options, inputs, {weights[own] for own in owned}), node))
+    return nodes, [number[name] for name in outputs]
 
 
 def difference(one, other, without=()):

@@ -3,11 +3,10 @@ hand, beside what antichain/translation.py has for every framework.
 """
 
 import dataclasses
-import inspect
 
 from antichain.error import AntichainError
 from antichain.pytorch.calls import Call, Kind, Tensor, map_references, references
-from antichain.translation import Names, Shaping, Unsupported, Value, natural
+from antichain.translation import Names, Shaping, Unsupported, Value, attempt, refuse_if, unknown
 
 
 @dataclasses.dataclass
@@ -24,20 +23,15 @@ class Node:
 
 
 @dataclasses.dataclass(frozen=True)
-class Expanded:
-    """A value that is repeated along axes of extent 1."""
-
-    of: Value
-    shape: tuple
-
-
-@dataclasses.dataclass(frozen=True)
 class Noise:
     """Random numbers of stochastic depth: 1 with probability `kept`, else 0; then divided by `divided`."""
 
     shape: tuple
     kept: float = None
     divided: float = None
+
+    def __str__(self):
+        return "random numbers"
 
 
 class Translation(Shaping):
@@ -82,78 +76,39 @@ class Translation(Shaping):
 def parameter(t, what):
     """Returns the shape of a weight, which must be a parameter as the module has it."""
     if not isinstance(t, Tensor) or t.kind is not Kind.parameter:
-        raise Unsupported(
-            f"{what} that is {t if isinstance(t, Tensor) else 'computed'}, not a parameter of the model,"
-        )
+        said = t if isinstance(t, Tensor) else "computed"
+        raise Unsupported(f"{what} that is {said}, not a parameter of the model,")
     return t.shape
 
 
-@dataclasses.dataclass(frozen=True)
-class Problem:
-    """What of a call is not supported."""
-
-    said: str
-    call: Call
-
-
-def unknown(call):
-    """Returns what stands for the result of a call that is not translated: calls behind it see its shape."""
-    return None if call.shape is None else Value("?", call.shape, natural(len(call.shape)))
-
-
 def translate(captured, names_taken, rows):
-    """Returns the Translation of the calls, the values of the outputs in a list, and Problems, with which the
-    others mean nothing.
-
-    `rows` is the table: functions of a Translation and the call's arguments, by the call's key.
-    """
-    known, problems, lost = {}, [], set()
+    """Returns the Translation of the calls, the values of the outputs in a list, and problems (as
+    antichain.translation.attempt has them), with which the others mean nothing. `rows` is the table, by the
+    calls' keys."""
+    known, lost = {}, set()  # by id
 
     def value_of(r):
         return known[id(r)] if isinstance(r, Call) else images if r.kind is Kind.input else r
 
-    inputs = (
-        r for c in captured.calls for r in references(c) if isinstance(r, Tensor) and r.kind is Kind.input
-    )
-    first = next(inputs, None)
+    used = [r for c in captured.calls for r in references(c)]
+    first = next((r for r in used if isinstance(r, Tensor) and r.kind is Kind.input), None)
     if first is None:
         raise AntichainError("the model's output does not depend on its input")
-    images = Value("images", first.shape, natural(len(first.shape)))
+    images = dataclasses.replace(unknown(first.shape), node="images")
     t = Translation(first.shape[0], Names([*names_taken, *(c.name for c in captured.calls)]))
-    for call in captured.calls:
+
+    def make(call):
         t.call = call
-        try:
-            if any(id(r) in lost for r in references(call)):  # a part of what was not translated
-                raise Unsupported("")
-            value = row_of(t, rows, call, value_of)
-        except Unsupported as problem:
-            value = unknown(call)
-            if str(problem):
-                problems.append(Problem(str(problem), call))
-            if value is None:
-                lost.add(id(call))
-        known[id(call)] = value
-        if (
-            isinstance(value, Value)
-            and t.nodes
-            and t.nodes[-1].name == value.node
-            and t.nodes[-1].call is None
-        ):
-            t.nodes[-1].call, t.nodes[-1].order = call, value.order
+        refuse_if(any(id(r) in lost for r in references(call)), "")  # a part of what was not translated
+        known[id(call)] = value = rows.make(t, call.key, *map_references(value_of, (call.args, call.kwargs)))
+        last = t.nodes[-1] if t.nodes else None
+        if isinstance(value, Value) and last and last.name == value.node and last.call is None:
+            last.call, last.order = call, value.order
+
+    def stand_in(call):
+        known[id(call)] = unknown(call.shape or ())
+        if call.shape is None:
+            lost.add(id(call))
+
+    problems = attempt(captured.calls, make, stand_in)
     return t, [value_of(output) for output in captured.outputs], problems
-
-
-def row_of(t, rows, call, value_of):
-    """Returns what the table's row makes of a call. Throws Unsupported."""
-    row = rows.get(call.key)
-    if row is None:
-        raise Unsupported(f"'{call.key}'")
-    args, kwargs = map_references(value_of, (call.args, call.kwargs))
-    try:
-        inspect.signature(row).bind(t, *args, **kwargs)
-    except TypeError as problem:
-        raise Unsupported(f"'{call.key}' with these arguments ({problem})")
-    try:
-        return row(t, *args, **kwargs)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as problem:
-        raise Unsupported(f"'{call.key}' with these arguments ({type(problem).__name__}: {problem})")
