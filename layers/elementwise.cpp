@@ -103,6 +103,17 @@ class FormulaReader {
   const std::string* text_ = nullptr;
 };
 
+// Returns the parameter's shape with an axis of extent 1 for each axis of y behind it.
+Shape aligned_parameter(const ElementwiseOptions& o, int rank) {
+  const int axis = o.parameter_axis < 0 ? rank - 1 : o.parameter_axis;
+  std::vector<int64_t> extents(o.parameter->begin(), o.parameter->end());
+  if (axis >= rank || int(extents.size()) > axis + 1)
+    throw Error(
+        fmt::format("the parameter of {} can't end at axis {} of {} axes", o.parameter->str(), axis, rank));
+  extents.resize(extents.size() + size_t(rank - 1 - axis), 1);
+  return Shape(extents);
+}
+
 // Returns a step's words with `renamed` applied to each operand.
 template <class F>
 std::string with_operands(const std::string& step, const F& renamed) {
@@ -121,7 +132,9 @@ Elementwise::Elementwise(ElementwiseOptions o)
 std::string Elementwise::str() const {
   std::string text = fmt::format("elementwise({}", fmt::join(options.steps, "; "));
   if (options.parameter)
-    text += fmt::format("; p {} {}", options.parameter->str(), antichain::str(options.parameter_init));
+    text += fmt::format("; p {}{} {}", options.parameter->str(),
+                        options.parameter_axis < 0 ? "" : fmt::format(" at axis {}", options.parameter_axis),
+                        antichain::str(options.parameter_init));
   return text + ")";
 }
 
@@ -146,12 +159,12 @@ Signature Elementwise::infer(std::span<const Shape> x) const {
   }
   Signature s;
   if (options.parameter) {
-    const Shape& p = *options.parameter;
-    if (p.rank() > y.rank() || (p.rank() == y.rank() && p[0] != 1))
+    const Shape p = aligned_parameter(options, y.rank());
+    if (p.rank() == y.rank() && p[0] != 1)
       throw Error(fmt::format("the parameter of {} has no samples, so it can't be repeated to {}: {}",
                               p.str(), y.str(), str()));
     fit("the parameter", p);
-    s.params = {{"", p, options.parameter_init}};
+    s.params = {{"", *options.parameter, options.parameter_init}};
   }
   s.y = {.shape = y};
   for (int i = 0; i < program.steps; ++i)
@@ -176,15 +189,18 @@ std::shared_ptr<const Op> Elementwise::then(const Op& op, int input) const {
       if (word[0] == 's') return fmt::format("s{}", program.steps + number);
       return fmt::format("x{}", program.inputs + number - (number > input ? 1 : 0));
     }));
-  if (!both.parameter)
-    both.parameter = next->options.parameter, both.parameter_init = next->options.parameter_init;
+  if (next->options.parameter) {
+    both.parameter = next->options.parameter;
+    both.parameter_axis = next->options.parameter_axis;
+    both.parameter_init = next->options.parameter_init;
+  }
   return std::make_shared<Elementwise>(std::move(both));
 }
 
 std::vector<Repeated> repeated(const Elementwise& op, std::span<const Shape> x) {
   std::vector<Shape> operands(x.begin(), x.end());
-  if (op.options.parameter) operands.push_back(*op.options.parameter);
   const Shape y = op.infer(x).y.shape;
+  if (op.options.parameter) operands.push_back(aligned_parameter(op.options, y.rank()));
   std::vector<Repeated> all;
   std::vector<int64_t> next(operands.size(), 1);
   for (const Shape& shape : operands)

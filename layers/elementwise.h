@@ -8,7 +8,8 @@
 //                                    Regularized Non-Monotonic Activation Function", BMVC 2020)
 //
 //   x  tensors of one rank and equally many samples; on each other axis, extents are equal or 1
-//   p  of any shape that is repeated to that of y, aligned at the last axis; it has no samples
+//   p  of any shape that is repeated to that of y; it has no samples. Its last axis is the last of y, or
+//      parameter_axis: a factor for each channel of images has the shape C and the axis 1
 //   y  on each axis the largest extent
 //   gradients are summed over the elements for which an operand is repeated, in double and in a fixed order
 //
@@ -53,12 +54,14 @@ struct ElementwiseProgram {
 struct ElementwiseOptions {
   std::vector<std::string> steps = {};
   std::optional<Shape> parameter = std::nullopt;
+  int parameter_axis = -1;
   Initialiser parameter_init = {};
 };
 template <class Visit>
 void fields(ElementwiseOptions& o, Visit&& visit) {
   visit("steps", o.steps);
   visit("parameter", o.parameter);
+  visit("parameter_axis", o.parameter_axis);
   visit("parameter_init", o.parameter_init);
 }
 

@@ -26,10 +26,10 @@ OpCase product(std::string name, Shape a, Shape b) {
 
 // Each step rounds its float32 result, and a gradient passes through all of them.
 OpCase formula(std::string name, std::vector<Shape> x, std::vector<std::string> steps,
-               std::optional<Shape> parameter = std::nullopt, double spread = 2) {
+               std::optional<Shape> parameter = std::nullopt, double spread = 2, int axis = -1) {
   return {.name = "elementwise_" + std::move(name),
           .op = std::make_shared<Elementwise>(
-              ElementwiseOptions{std::move(steps), parameter, Initialiser::normal(1)}),
+              ElementwiseOptions{std::move(steps), parameter, axis, Initialiser::normal(1)}),
           .x = std::move(x),
           .input_roundings = 3,
           .spread = spread};
@@ -103,7 +103,7 @@ std::vector<OpCase> pointwise_cases() {
           formula("position", {{3, 6, 5}}, {"add x0 p"}, Shape{1, 6, 5}),
           formula("power", {{3, 50}, {3, 50}}, {"abs x0", "add s0 0.2", "power s1 x1"}),
           formula("power_of_number", {{3, 50}}, {"power x0 3"}),
-          formula("prelu", {{4, 5, 9, 9}}, {"leaky_relu x0 p"}, Shape{5, 1, 1}),
+          formula("prelu", {{4, 5, 9, 9}}, {"leaky_relu x0 p"}, Shape{5}, 2, 1),
           formula("relu_square", {{3, 17}}, {"relu x0", "multiply s0 s0"}),
           formula("rezero", {{4, 5, 3, 3}, {4, 5, 3, 3}}, {"multiply x1 p", "add x0 s0"},
                   Shape(std::initializer_list<int64_t>{})),

@@ -79,7 +79,8 @@ struct Everything {
     x = layer_scale(g, "scale", x, {.init = 0.1});
     x = elementwise(g, "formula", {x, x},
                     {.steps = {"multiply x0 p", "leaky_relu s0 0.125", "add s1 x1"},
-                     .parameter = Shape{8, 1, 1},
+                     .parameter = Shape{8},
+                     .parameter_axis = 1,
                      .parameter_init = Initialiser::uniform(0.5)});
     x = stochastic_depth(g, "depth", x, 0.25, Drop::batch);
     x = conv_transpose2d(g, "up", x,
@@ -150,6 +151,7 @@ TEST(GraphFile, EveryOptionIsPartOfTheHash) {
                                                {"shape", {-1}},
                                                {"steps", {"multiply x0 p"}},
                                                {"parameter", {1}},
+                                               {"parameter_axis", 2},
                                                {"parameter_init", {{"kind", "normal"}, {"a", 7}}},
                                                {"h", 1},
                                                {"w", 1},

@@ -34,6 +34,47 @@ if os.environ.get("ANTICHAIN_LARGE_TESTS"):
 HERE = pathlib.Path(__file__).name
 
 
+FORMULAS = {
+    "abs": lambda m, x: x.abs() + abs(m.other(x)),
+    "amax": lambda m, x: x * x.amax((2, 3), keepdim=True) + x.max(3, keepdim=True)[0],
+    "celu": lambda m, x: F.celu(x, 0.7),
+    "clamp": lambda m, x: x.clamp(-0.3, 0.4) + x.clamp(max=0.2) + F.hardtanh(x),
+    "compare": lambda m, x: torch.where(x > 0.1, x, -x.square()) * (x <= m.other(x)),
+    "divide": lambda m, x: x / 3 + 1 / (x * x + 2) - x / (m.other(x).exp() + 1),
+    "elu": lambda m, x: F.elu(x, 0.5) + F.selu(x),
+    "exponential": lambda m, x: torch.exp(x) + torch.expm1(x) + (x.square() + 1).log() + torch.log1p(x * x),
+    "gate": lambda m, x: x * torch.sigmoid(m.gate(x)),
+    "instance_norm": lambda m, x: torch.tanh(m.norm(x)),
+    "l2": lambda m, x: x * x.norm(p=2, dim=(2, 3), keepdim=True) / (x.std((1, 2, 3), keepdim=True) + 1),
+    "leaky_relu": lambda m, x: F.leaky_relu(x, 0.1) + m.prelu(x) + m.prelu_of_channels(x),
+    "maximum": lambda m, x: torch.maximum(x, m.other(x)) - torch.minimum(x, 0.5 * x),
+    "mish": lambda m, x: F.mish(x) + F.softplus(x, beta=2) + F.logsigmoid(x),
+    "order": lambda m, x: (x.permute(0, 2, 3, 1) * 2 - m.row).permute(0, 3, 1, 2),
+    "pad": lambda m, x: F.pad(F.pad(x, (2, 1, 1, 2), mode="reflect"), (1, 2, 0, 1), mode="replicate"),
+    "pixel_shuffle": lambda m, x: torch.cat([F.pixel_shuffle(x, 2)] * 4, 1),
+    "powers": lambda m, x: x**2 + (x**2 + 1) ** 0.5 + (x.abs() + 1) ** -1 + x**3 + (x * x + 1) ** m.other(x),
+    "rezero": lambda m, x: x + m.scalar * m.other(x) + m.factors * x + m.plane,
+    "roll": lambda m, x: torch.roll(x, (1, -2), (2, 3)),
+    "shrink": lambda m, x: F.softshrink(x, 0.1) + F.hardshrink(x, 0.2) + F.tanhshrink(x) + F.threshold(x, 0.1, 2.0),
+    "subtract": lambda m, x: 1 - x - (-x) + torch.sub(x, m.other(x), alpha=3),
+    "sum": lambda m, x: x - x.sum((2, 3), keepdim=True) / 7 + x.var(1, keepdim=True),
+    "tanh": lambda m, x: torch.tanh(x) + torch.sin(x) * torch.cos(x) + F.softsign(x) + torch.rsqrt(x * x + 1),
+}
+
+
+class Formula(nn.Module):
+    def __init__(self, f):
+        super().__init__()
+        self.f, self.first, self.other, self.head = f, nn.Conv2d(3, 8, 3, 1, 1), nn.Conv2d(8, 8, 1), nn.Linear(8, 5)
+        self.gate, self.norm = nn.Conv2d(8, 1, 1), nn.InstanceNorm2d(8, affine=True)
+        self.prelu, self.prelu_of_channels = nn.PReLU(), nn.PReLU(8)
+        self.scalar, self.factors = nn.Parameter(torch.tensor(0.3)), nn.Parameter(torch.rand(1, 8, 1, 1))
+        self.row, self.plane = nn.Parameter(torch.rand(8)), nn.Parameter(torch.rand(6, 8))
+
+    def forward(self, x):
+        return self.head(self.f(self, self.first(x)).mean((2, 3)))
+
+
 def small_convnext():
     block = torchvision.models.convnext.CNBlockConfig
     return torchvision.models.ConvNeXt(
@@ -75,6 +116,13 @@ class Numbers(Case):
         for make in (modules.Gated, modules.Mixer, modules.Branches):
             with self.subTest(make.__name__):
                 self.write(seeded(make), 3, 3, 16, 16)
+                graph_run.GraphRun(self.folder).compare()
+
+    def test_formulas(self):
+        """What people compute with tensors, parameters and numbers, with PyTorch's broadcasting."""
+        for name, f in FORMULAS.items():
+            with self.subTest(name):
+                self.write(seeded(lambda: Formula(f)), 3, 3, 6, 8)
                 graph_run.GraphRun(self.folder).compare()
 
     def test_the_other_outputs_are_auxiliary_losses(self):
@@ -251,19 +299,17 @@ class Refusals(Refused):
     def test_what_is_no_operator(self):
         self.refused_each(
             (
-                f"'hardshrink' at node act (act (Hardshrink), {HERE}|the operators are activate (gelu, ",
+                f"'rrelu' at node act (act (RReLU), {HERE}|the operators are activate (gelu, ",
                 lambda self, x: self.act(x),
-                {"act": nn.Hardshrink()},
+                {"act": nn.RReLU()},
             ),
             ("'matmul' at node matmul (the model (Net), ", lambda self, x: x @ x, {}),
-            ("'prelu' at node act (act (PReLU)", lambda self, x: self.act(x), {"act": nn.PReLU(8)}),
             (
                 f"attention in a ({HERE}",
                 lambda self, x: self.a(*[x.flatten(2).transpose(1, 2)] * 3)[0].mT[..., None],
                 {"a": nn.MultiheadAttention(8, 2, batch_first=True)},
             ),
-            ("the product of a tensor and the number 0.5", lambda self, x: 0.5 * x, {}),
-            ("'sub' at node sub", lambda self, x: x - F.relu(x), {}),
+            ("'erfinv' at node erfinv", lambda self, x: torch.erfinv(0.5 * x), {}),
         )
 
     def test_options_and_shapes_that_no_operator_has(self):
@@ -277,20 +323,13 @@ class Refusals(Refused):
                 applied,
                 {"m": nn.MaxPool2d(2, dilation=2)},
             ),
-            (
-                "padding of mode reflect at node m",
-                applied,
-                {"m": nn.Conv2d(8, 8, 3, padding=1, padding_mode="reflect")},
-            ),
             ("batch_norm that is frozen", frozen, {"n": nn.BatchNorm2d(8)}),
             ("without a weight and a bias (affine=False)", applied, {"m": nn.BatchNorm2d(8, affine=False)}),
-            ("a product of (2, 8, 8, 8) and (2, 1, 8, 8)", lambda self, x: x * x.mean(1, keepdim=True), {}),
+            ("a formula of tensors of the shapes", lambda self, x: x * x.mean(1), {}),
             ("which mixes samples", lambda self, x: x.reshape(1, -1, 8, 8).reshape(2, 8, 8, 8), {}),
-            (
-                "a sum with an operand that is the parameter p",
-                lambda self, x: x + self.p,
-                {"p": nn.Parameter(torch.zeros(8, 1, 1))},
-            ),
+            ("a formula of two parameters", lambda self, x: torch.where(x > 0, self.p, self.q), {
+                "p": nn.Parameter(torch.zeros(8, 1, 1)), "q": nn.Parameter(torch.zeros(8, 1, 1))
+            }),
         )
 
     def test_what_a_record_does_not_hold(self):
@@ -560,10 +599,10 @@ class State(Refused):
 
     def test_one_refusal_lists_everything(self):
         block = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
-        tokens = lambda self, x: self.e(F.hardshrink(torch.tanh(F.hardshrink(x))).flatten(2).mT).mT[..., None]
+        tokens = lambda self, x: self.e(torch.erfinv(torch.cummax(torch.erfinv(x), 1)[0]).flatten(2).mT).mT[..., None]
         said = self.refused(Net(tokens, e=nn.TransformerEncoder(block, 3)))
         self.assertRegex(
-            said, r"'hardshrink' at node \S+ \(the model \(Net\), \S+\) and 1 more; 'tanh' at node "
+            said, r"'erfinv' at node \S+ \(the model \(Net\), \S+\) and 1 more; 'cummax' at node "
         )
         self.assertRegex(said, r"attention in e\.layers\.0\.self_attn \(\S+:\d+\) and 2 more")
 

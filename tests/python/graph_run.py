@@ -66,6 +66,22 @@ PLAIN = {
 }
 
 
+# The functions of layers/elementwise_table.inc of other names, or of other arguments, than torch's.
+FUNCTIONS = {
+    **{name: getattr(torch, name) for name in "abs add cos divide exp expm1 log log1p maximum minimum".split()},
+    **{name: getattr(torch, name) for name in "multiply relu sigmoid sin sqrt subtract tanh".split()},
+    **{name: getattr(torch, name) for name in "greater greater_equal less less_equal not_equal".split()},
+    "clamp": lambda a, low, high: torch.clamp(a, float(low), float(high)),
+    "elu": lambda a, alpha: torch.where(a > 0, a, alpha * torch.expm1(a)),
+    "equal": torch.eq,
+    "leaky_relu": lambda a, slope: torch.where(a > 0, a, a * slope),
+    "negate": torch.neg,
+    "power": torch.pow,
+    "softplus": F.softplus,
+    "where": lambda a, b, c: torch.where(a != 0, b, c),
+}
+
+
 class GraphRun:
     def __init__(self, folder):
         self.folder = folder = pathlib.Path(folder)
@@ -126,6 +142,18 @@ class GraphRun:
 
     def layer_scale(self, node, o, x):
         return x * self.parameter(node["name"])
+
+    def elementwise(self, node, o, *x):
+        values = {f"x{i}": one for i, one in enumerate(x)}
+        if "parameter" in o:
+            p = self.parameter(node["name"])
+            behind = 0 if o["parameter_axis"] < 0 else x[0].dim() - 1 - o["parameter_axis"]
+            values["p"] = p[(..., *[None] * behind)]
+        for i, step in enumerate(o["steps"]):
+            name, *words = step.split()
+            operands = [values[word] if word in values else torch.tensor(float(word), dtype=torch.float64) for word in words]
+            values[f"s{i}"] = FUNCTIONS[name](*operands).double()
+        return values[f"s{len(o['steps']) - 1}"]
 
     def compute(self, node, inputs):
         """Returns the output of a node."""

@@ -14,6 +14,7 @@ DEFAULTS = {
     "conv2d": {**_CONVOLUTION, "matrix": False},
     "conv_transpose2d": {**_CONVOLUTION, "output_pad": 0},
     "dropout": {"p": 0.5},
+    "elementwise": {"parameter_axis": -1},
     "group_norm": {"eps": 1e-5, "affine": True},
     "interpolate": {"mode": "nearest", "align_corners": False},
     "layer_norm": {"over": [], "channels": False, "eps": 1e-5, "affine": True, "bias": True},
@@ -123,6 +124,20 @@ def _concat(o, *xs):
     return (xs[0][0], sum(x[1] for x in xs), *xs[0][2:])
 
 
+def _elementwise(o, *xs):
+    if any(len(x) != len(xs[0]) or x[0] != xs[0][0] for x in xs):
+        raise ValueError("the operands have different numbers of axes or of samples")
+    shapes = [*xs]
+    if "parameter" in o:
+        behind = 0 if o["parameter_axis"] < 0 else len(xs[0]) - 1 - o["parameter_axis"]
+        aligned = (*o["parameter"], *[1] * behind)
+        shapes.append((1,) * (len(xs[0]) - len(aligned)) + aligned)
+    extents = [{extent for extent in axis if extent != 1} for axis in zip(*shapes)]
+    if any(len(x) != len(xs[0]) for x in shapes) or any(len(of) > 1 for of in extents) or shapes[-1][0] not in (1, xs[0][0]):
+        raise ValueError(f"{' and '.join(text(x) for x in shapes)} can't be repeated to one shape")
+    return tuple(max(of, default=1) for of in extents)
+
+
 def _mean(o, x):
     kept = 1 if o["keep_dims"] else None
     extents = (kept if i in o["axes"] else extent for i, extent in enumerate(x))
@@ -146,6 +161,7 @@ SHAPES = {
     "concat": _concat,
     "conv2d": _conv2d,
     "conv_transpose2d": _conv_transpose2d,
+    "elementwise": _elementwise,
     "flatten": lambda o, x: (x[0], math.prod(x[1:])),
     "global_average_pool": lambda o, x: (*x[:2], 1, 1),
     "group_norm": _group_norm,
@@ -183,6 +199,8 @@ def parts_of(op, o, x):
     elif op == "batch_norm":
         names = ("weight", "bias", "running_mean", "running_var")
         return {**dict.fromkeys(names, channels), "num_batches_tracked": ()}
+    elif op == "elementwise":
+        return {"": tuple(o["parameter"])} if "parameter" in o else {}
     elif op == "layer_scale":
         return {"": (x[1], 1, 1)}
     elif op in ("layer_norm", "group_norm") and o["affine"]:

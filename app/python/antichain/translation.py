@@ -262,14 +262,42 @@ class Shaping:
 
     # What the operators of several frameworks become
 
+    def formula(self, steps, *operands, channels=False):
+        """Returns a formula (layers/elementwise.h) of operands, which its steps call a, b and c: computed
+        tensors, a parameter and numbers. A parameter that is a vector has a number for each channel, where
+        `channels`."""
+        values, parts, options, words = [], {}, {}, {}
+        for name, x in zip("abc", operands):
+            if isinstance(x, (int, float)):
+                words[name] = repr(float(x))
+            elif isinstance(x, (Value, Widened, Padded)):
+                words[name] = f"x{len(values)}"
+                values.append(x.of if isinstance(x, Widened) else self.tensor(x))
+            else:
+                refuse_if(parts, "a formula of two parameters")
+                words[name], parts, options["parameter"] = "p", {"": x}, list(self.parameter_shape(x))
+        refuse_if(not values, "a formula of parameters alone")
+        shapes = {x.shape for x in values}
+        refuse_if(len({x.rank for x in values}) > 1, f"a formula of tensors of the shapes {shapes}")
+        order = values[0].order
+        if parts or len(shapes) > 1 or any(x.order != order for x in values):
+            values, order = [self.plain(x) for x in values], None
+        if channels and len(options.get("parameter", ())) == 1 and values[0].rank > 2:
+            options["parameter_axis"] = 1
+        options["steps"] = [" ".join(words.get(word, word) for word in step.split()) for step in steps]
+        return self.emit("elementwise", values, options, order, parts=parts)
+
     def activate(self, x, function):
         return self.same_axes("activate", x, {"function": function})
 
     def clamp(self, x, low, high):
+        """Returns x within bounds; None is no bound."""
         if low == 0 and (high is None or high > 3e38):
             return self.same_axes("relu", x)
-        refuse_if((low, high) != (0, 6), f"a clamp to {low} … {high} (0 and 6 are ReLU6, 0 alone ReLU)")
-        return self.activate(x, "relu6")
+        if (low, high) == (0, 6):
+            return self.activate(x, "relu6")
+        none = float("inf")
+        return self.formula(["clamp a b c"], x, -none if low is None else low, none if high is None else high)
 
     def dropout(self, x, op, p, **options):
         """Returns x with numbers or samples left out with the probability p."""
@@ -366,19 +394,27 @@ class Shaping:
         return x.permuted(order)
 
     def add(self, a, b):
-        a, b = (self.tensor(x, "a sum with an operand") for x in (a, b))
-        refuse_if(a.shape != b.shape, f"a sum of {self.text(a)} and {self.text(b)} (both have one shape)")
+        if 0 in (a, b):
+            return self.tensor(b if a == 0 else a)
+        if not self.alike(a, b):
+            return self.formula(["add a b"], a, b)
         if a.order != b.order:
             a, b = self.plain(a), self.plain(b)
         return self.emit("add", [a, b], order=a.order)
 
     def multiply(self, a, b):
-        a, b = (x.of if isinstance(x, Widened) else self.tensor(x) for x in (a, b))
-        if math.prod(a.shape) < math.prod(b.shape):
+        if 1 in (a, b):
+            return self.tensor(b if a == 1 else a)
+        a, b = (x.of if isinstance(x, Widened) else x for x in (a, b))
+        if isinstance(a, Value) and isinstance(b, Value) and math.prod(a.shape) < math.prod(b.shape):
             a, b = b, a
-        if a.order != b.order and a.rank == b.rank:
+        gates = isinstance(a, Value) and isinstance(b, Value) and a.rank == b.rank == 4
+        if not self.alike(a, b) and not (gates and a.plain and b.plain and b.shape == (*a.shape[:2], 1, 1)):
+            return self.formula(["multiply a b"], a, b)
+        if a.order != b.order:
             a, b = self.plain(a), self.plain(b)
-        if a.stored != b.stored and (a.rank != 4 or b.stored != (*a.stored[:2], 1, 1)):
-            said = f"{self.text(a)} and {self.text(b)} (a factor has the same shape, or N x C x 1 x 1)"
-            raise Unsupported(f"a product of {said}")
         return self.emit("multiply", [a, b], order=a.order)
+
+    @staticmethod
+    def alike(a, b):
+        return isinstance(a, Value) and isinstance(b, Value) and a.shape == b.shape

@@ -59,6 +59,9 @@ class ValueProxy(torch.fx.Proxy):
     def _number(self, *_):
         self.tracer.refuse(DECIDES)
 
+    def __abs__(self):
+        return self.tracer.create_proxy("call_function", torch.abs, (self,), {})
+
     __bool__ = __int__ = __float__ = __index__ = _number
     __setitem__ = lambda self, key, value: self.tracer.refuse("an assignment to a part of a tensor")
 

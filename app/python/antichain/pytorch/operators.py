@@ -5,10 +5,13 @@ translate it refuses with Unsupported, which names the option and its value; arg
 list are refused by the table.
 """
 
+import math
+
 from antichain.graph_operators import pair as both_of, padding as padding_of
 from antichain.pytorch.calls import Tensor
 from antichain.pytorch.translate import Noise, parameter
-from antichain.translation import Padded, Table, Unsupported, Widened, natural, only, refuse_if, same_padding
+from antichain.translation import Padded, Table, Unsupported, Value, Widened, natural, only, refuse_if
+from antichain.translation import same_padding
 
 ROWS = Table()
 
@@ -17,7 +20,7 @@ OPERATORS = [
     "activate (gelu, hardsigmoid, hardswish, relu6, sigmoid, silu)",
     *(
         "adaptive_average_pool add average_pool batch_norm concat conv2d conv_transpose2d dropout "
-        "flatten global_average_pool group_norm interpolate layer_norm layer_scale linear max_pool "
+        "elementwise flatten global_average_pool group_norm interpolate layer_norm layer_scale linear max_pool "
         "mean multiply permute relu reshape slice softmax stochastic_depth"
     ).split(),
 ]
@@ -82,13 +85,38 @@ def linear(t, x, weight, bias=None):
 
 @ROWS.row("pad", "constant_pad_nd")
 def pad(t, x, pad, mode="constant", value=0):
-    only("padding of mode", mode, "constant")
+    pad = [int(n) for n in pad]
+    ends = [(x.rank - 1 - i // 2, pad[i], pad[i + 1]) for i in range(0, len(pad), 2)]
+    if mode != "constant":
+        for axis, before, after in ends:
+            x = edges(t, x, axis, before, after, mode)
+        return x
     only("padding by", value or 0, 0)
-    x, pad = t.plain(x), [int(n) for n in pad]
-    odd = x.rank != 4 or any(pad[4:]) or min(pad) < 0
-    refuse_if(odd, f"padding by {pad} of a tensor {x.shape} (images are padded by zeros)")
+    x = t.plain(x)
+    if x.rank != 4 or any(pad[4:]) or min(pad) < 0:
+        raise Unsupported(f"padding by {pad} of a tensor {x.shape} (images are padded by zeros)")
     left, right, top, bottom = (pad + [0, 0])[:4]
     return Padded(x, [top, left, bottom, right]) if any(pad) else x
+
+
+def edges(t, x, axis, before, after, mode):
+    """Returns x with what PyTorch's modes of padding put before and after it along an axis."""
+    extent = x.shape[axis]
+    only("padding of mode", mode, "circular", "reflect", "replicate")
+    refuse_if(min(before, after) < 0, f"padding by {before} and {after}")
+    if mode == "circular":
+        places = [(extent - before, extent)] * (before > 0), [(0, after)] * (after > 0)
+    elif mode == "reflect":
+        turned = range(before, 0, -1), range(extent - 2, extent - 2 - after, -1)
+        places = [[(i, i + 1) for i in side] for side in turned]
+    else:
+        places = [(0, 1)] * before, [(extent - 1, extent)] * after
+    first, last = ([t.part(x, axis, *place) for place in of] for of in places)
+    return t.concat([*first, x, *last], axis)
+
+
+for name, mode in (("reflection_pad", "reflect"), ("replication_pad", "replicate")):
+    ROWS.row(f"{name}1d", f"{name}2d")(lambda t, x, padding, mode=mode: pad(t, x, padding, mode))
 
 
 # Normalisation
@@ -128,6 +156,23 @@ def group_norm(t, x, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled
     return t.group_norm(x, num_groups, float(eps), given(weight=weight, bias=bias))
 
 
+@ROWS.row("instance_norm")
+def instance_norm(
+    t,
+    x,
+    running_mean=None,
+    running_var=None,
+    weight=None,
+    bias=None,
+    use_input_stats=True,
+    momentum=0.1,
+    eps=1e-5,
+    cudnn_enabled=None,
+):
+    refuse_if(running_mean is not None, "instance_norm with running statistics")
+    return group_norm(t, x, x.shape[1], weight, bias, eps)
+
+
 # Functions of every number
 
 
@@ -144,6 +189,110 @@ ROWS["clamp_min"] = lambda t, x, min: t.clamp(x, min, None)
 @ROWS.row("gelu")
 def gelu(t, x, approximate="none"):
     return t.activate(x, "gelu_tanh" if approximate == "tanh" else "gelu")
+
+
+# Each is a formula of x, in the steps of layers/elementwise.h.
+FORMULAS = {
+    "abs": ["abs a"],
+    "cos": ["cos a"],
+    "exp": ["exp a"],
+    "expm1": ["expm1 a"],
+    "log": ["log a"],
+    "log10": ["log a", "multiply s0 0.4342944819032518"],
+    "log1p": ["log1p a"],
+    "log2": ["log a", "multiply s0 1.4426950408889634"],
+    "log_sigmoid": ["negate a", "softplus s0", "negate s1"],
+    "logical_not": ["equal a 0"],
+    "mish": ["softplus a", "tanh s0", "multiply a s1"],
+    "neg": ["negate a"],
+    "reciprocal": ["divide 1 a"],
+    "rsqrt": ["sqrt a", "divide 1 s0"],
+    "selu": ["elu a 1.6732632423543772", "multiply s0 1.0507009873554805"],
+    "sin": ["sin a"],
+    "softsign": ["abs a", "add s0 1", "divide a s1"],
+    "sqrt": ["sqrt a"],
+    "square": ["multiply a a"],
+    "tanh": ["tanh a"],
+    "tanhshrink": ["tanh a", "subtract a s0"],
+}
+for names, steps in FORMULAS.items():
+    ROWS.row(names)(lambda t, x, steps=steps: t.formula(steps, x))
+ROWS["logsigmoid"] = ROWS["log_sigmoid"]
+ROWS["negative"] = ROWS["neg"]
+
+
+# Of two tensors, of a tensor and a parameter, or of a tensor and a number.
+OF_TWO = {
+    ("eq", "equal"): ["equal a b"],
+    ("ge", "greater_equal"): ["greater_equal a b"],
+    ("gt", "greater"): ["greater a b"],
+    ("le", "less_equal"): ["less_equal a b"],
+    ("logical_and",): ["not_equal a 0", "not_equal b 0", "multiply s0 s1"],
+    ("logical_or",): ["not_equal a 0", "not_equal b 0", "maximum s0 s1"],
+    ("lt", "less"): ["less a b"],
+    ("maximum",): ["maximum a b"],
+    ("minimum",): ["minimum a b"],
+    ("ne", "not_equal"): ["not_equal a b"],
+}
+for names, steps in OF_TWO.items():
+    ROWS.row(*names, raw=True)(lambda t, x, other, steps=steps: t.formula(steps, x, other))
+
+
+@ROWS.row("leaky_relu")
+def leaky_relu(t, x, negative_slope=0.01):
+    return t.formula(["leaky_relu a b"], x, negative_slope)
+
+
+@ROWS.row("prelu")
+def prelu(t, x, weight):
+    return t.formula(["leaky_relu a b"], x, weight, channels=True)
+
+
+@ROWS.row("elu")
+def elu(t, x, alpha=1.0, scale=1, input_scale=1):
+    only("elu of input_scale", input_scale, 1)
+    return t.formula(["elu a b"] + (["multiply s0 c"] if scale != 1 else []), x, alpha, scale)
+
+
+@ROWS.row("celu")
+def celu(t, x, alpha=1.0):
+    return t.formula(["divide a b", "expm1 s0", "multiply s1 b", "greater a 0", "where s3 a s2"], x, alpha)
+
+
+@ROWS.row("softplus")
+def softplus(t, x, beta=1, threshold=20):
+    return t.formula(["multiply a b", "softplus s0", "divide s1 b"] if beta != 1 else ["softplus a"], x, beta)
+
+
+@ROWS.row("hardshrink")
+def hardshrink(t, x, lambd=0.5):
+    return t.formula(["abs a", "greater s0 b", "where s1 a 0"], x, lambd)
+
+
+@ROWS.row("softshrink")
+def softshrink(t, x, lambd=0.5):
+    return t.formula(["clamp a b c", "subtract a s0"], x, -lambd, lambd)
+
+
+@ROWS.row("threshold", "_threshold")
+def threshold(t, x, threshold, value):
+    return t.formula(["greater a b", "where s0 a c"], x, threshold, value)
+
+
+@ROWS.row("pow", raw=True)
+def power(t, x, exponent):
+    steps = {2: ["multiply a a"], 0.5: ["sqrt a"], -1: ["divide 1 a"], 1: ["add a 0"]}
+    return t.formula(steps.get(exponent if is_number(exponent) else None, ["power a b"]), x, exponent)
+
+
+@ROWS.row("where", raw=True)
+def where(t, condition, input, other):
+    return t.formula(["where a b c"], condition, input, other)
+
+
+@ROWS.row("masked_fill")
+def masked_fill(t, x, mask, value):
+    return t.formula(["where b c a"], x, mask, value)
 
 
 @ROWS.row("hardtanh", "clamp", "clip")
@@ -182,13 +331,13 @@ def bernoulli(t, x, p=None, generator=None):
 
 
 def drop_samples(t, x, noise):
-    odd = noise.kept is None or noise.divided != noise.kept and noise.kept != 1
-    refuse_if(odd, "stochastic depth that does not divide what it keeps by its probability")
-    if noise.kept == 1:
+    if noise.kept is None or noise.kept == 1:
+        refuse_if(noise.kept is None, "random numbers other than those of dropout and stochastic depth")
         return x
     modes = {(t.batch,) + (1,) * (x.rank - 1): "row", (1,) * x.rank: "batch"}
     refuse_if(noise.shape not in modes, f"random numbers of the shape {noise.shape} for a tensor {x.shape}")
-    return t.dropout(x, "stochastic_depth", round(1 - noise.kept, 9), drop=modes[noise.shape])
+    y = t.dropout(x, "stochastic_depth", round(1 - noise.kept, 9), drop=modes[noise.shape])
+    return t.multiply(y, noise.kept / (noise.divided or 1))
 
 
 # Two tensors
@@ -196,42 +345,38 @@ def drop_samples(t, x, noise):
 
 @ROWS.row("add", raw=True)
 def add(t, a, other, alpha=1):
-    only("add with alpha", alpha, 1)
-    a, b = (other, a) if is_number(a) else (a, other)
-    if is_number(b):
-        only("the sum of a tensor and the number", b, 0)
-        return t.tensor(a)
-    return t.add(a, b)
+    return t.add(a, other) if alpha == 1 else t.formula(["multiply b c", "add a s0"], a, other, alpha)
+
+
+@ROWS.row("sub", raw=True)
+def sub(t, a, other, alpha=1):
+    if alpha != 1:
+        return t.formula(["multiply b c", "subtract a s0"], a, other, alpha)
+    return t.tensor(a) if other == 0 and is_number(other) else t.formula(["subtract a b"], a, other)
+
+
+@ROWS.row("rsub", raw=True)
+def rsub(t, a, other, alpha=1):
+    return sub(t, other, a, alpha)
 
 
 @ROWS.row("mul", raw=True)
 def mul(t, a, other):
-    a, b = (other, a) if is_number(a) or isinstance(a, (Tensor, Noise)) else (a, other)
-    if is_number(b):
-        only("the product of a tensor and the number", b, 1)
-        return t.tensor(a)
+    a, b = (other, a) if isinstance(a, (Noise, Tensor)) else (a, other)
     if isinstance(b, Noise):
         return drop_samples(t, t.tensor(a), b)
-    return layer_scale(t, t.tensor(a), b) if isinstance(b, Tensor) else t.multiply(a, b)
-
-
-def layer_scale(t, x, factor):
-    shape = parameter(factor, "a factor")
-    if not x.plain or x.rank != 4 or shape != (x.shape[1], 1, 1):
-        raise Unsupported(
-            f"a product of {x.shape} and the parameter {factor.name} of {shape} (it is C x 1 x 1 for "
-            "N x C x H x W)"
-        )
-    return t.same_axes("layer_scale", x, parts={"": factor})
+    scales = isinstance(b, Tensor) and isinstance(a, Value) and a.plain and a.rank == 4
+    if scales and parameter(b, "a factor") == (a.shape[1], 1, 1):
+        return t.same_axes("layer_scale", a, parts={"": b})
+    return t.multiply(a, b)
 
 
 @ROWS.row("div", raw=True)
-def div(t, a, other):
+def div(t, a, other, rounding_mode=None):
+    only("a quotient with rounding_mode", rounding_mode, None)
     if isinstance(a, Noise) and is_number(other):
         return Noise(a.shape, a.kept, float(other))
-    refuse_if(not is_number(other), "a quotient of tensors")
-    only("the quotient of a tensor and the number", other, 1)
-    return t.tensor(a)
+    return t.tensor(a) if is_number(other) and other == 1 else t.formula(["divide a b"], a, other)
 
 
 @ROWS.row("expand", "broadcast_to", "expand_as")
@@ -267,6 +412,67 @@ def mean(t, x, *dim, axis=None, keepdim=False, dtype=None, **named):
         dim, keepdim = dim[:-1], dim[-1]
     dim = sizes(dim) if dim else named.get("dim", axis)
     return t.mean(x, [] if dim is None else axes_of(t, x, dim), keepdim)
+
+
+def share(x, y):
+    """Returns how many numbers of x each number of y was made of."""
+    return math.prod(x.shape) // math.prod(y.shape)
+
+
+@ROWS.row("sum", "sum.dim_IntList")
+def sum_of(t, x, dim=None, axis=None, keepdim=False, dtype=None):
+    y = mean(t, x, dim=dim, axis=axis, keepdim=keepdim)
+    return t.multiply(y, share(x, y))
+
+
+@ROWS.row("var", "var.dim", "var.correction", "std", "std.dim", "std.correction")
+def variance(t, x, dim=None, unbiased=True, correction=None, keepdim=False, axis=None):
+    centred = t.formula(["subtract a b"], x, mean(t, x, dim=dim, axis=axis, keepdim=True))
+    y = mean(t, t.formula(["multiply a a"], centred), dim=dim, axis=axis, keepdim=keepdim)
+    rest = share(x, y) - (int(unbiased) if correction is None else int(correction))
+    return t.formula(["multiply a b", *["sqrt s0"] * t.call.key.startswith("std")], y, share(x, y) / rest)
+
+
+@ROWS.row("norm", "linalg_vector_norm", "vector_norm")
+def norm(t, x, p=2, ord=2, dim=None, keepdim=False, dtype=None):
+    refuse_if((p, ord) not in ((2, 2), ("fro", 2)), f"a norm of the order {p if ord == 2 else ord}")
+    return t.formula(["sqrt a"], sum_of(t, t.formula(["multiply a a"], x), dim=dim, keepdim=keepdim))
+
+
+@ROWS.row("amax", "max", "max.dim")
+def amax(t, x, dim=None, keepdim=False):
+    refuse_if(dim is None, "a maximum over the samples")
+    over = axes_of(t, x, dim)
+    refuse_if(0 in over, "a maximum over the samples")
+    kept = [axis for axis in range(x.rank) if axis not in over]
+    count = math.prod(x.shape[axis] for axis in over)
+    shape = (t.batch, math.prod(x.shape[axis] for axis in kept[1:]), count, 1)
+    image = t.reshape(x.permuted((*kept, *over)), shape, helper=True)
+    y = t.emit("max_pool", [image], {"kernel": [count, 1], "stride": [count, 1]})
+    extents = [1 if axis in over else extent for axis, extent in enumerate(x.shape)]
+    y = t.reshape(y, extents if keepdim else [extents[axis] for axis in kept], helper=True)
+    return y if t.call.shape else (y, None)  # max has the places, too
+
+
+@ROWS.row("roll")
+def roll(t, x, shifts, dims=None):
+    refuse_if(dims is None, "a roll over all axes")
+    for shift, axis in zip(*([n] if is_number(n) else n for n in (shifts, dims))):
+        axis = t.axis(x, axis)
+        begin = -shift % x.shape[axis]
+        if begin:
+            x = t.concat([t.part(x, axis, begin, x.shape[axis]), t.part(x, axis, 0, begin)], axis)
+    return x
+
+
+@ROWS.row("pixel_shuffle")
+def pixel_shuffle(t, x, upscale_factor):
+    n, c, h, w = x.shape
+    r = int(upscale_factor)
+    refuse_if(c % (r * r), f"a pixel_shuffle of {c} channels by {r}")
+    x = t.reshape(x, (n, c // r, r, h, w), helper=True).permuted((0, 1, 3, 4, 2))
+    x = t.reshape(x, (n, c // (r * r), r, h, w * r), helper=True).permuted((0, 1, 3, 2, 4))
+    return t.reshape(x, (n, c // (r * r), h * r, w * r))
 
 
 @ROWS.row("cat", raw=True)

@@ -69,6 +69,10 @@ class Translation(Shaping):
             self.enter(t.name, own)
             (self.parameters if kind is Kind.parameter else self.buffers).append(t.name)
 
+    @staticmethod
+    def parameter_shape(t):
+        return parameter(t, "a factor")
+
     def enter(self, name, own):
         self.state[name] = f"{self.call.name}.{own}" if own else self.call.name
 
