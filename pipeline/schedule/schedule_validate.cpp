@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "framework/error.h"
 #include "pipeline/schedule/happens_before.h"
@@ -21,11 +22,11 @@
 namespace antichain {
 namespace {
 
+constexpr size_t verbs = size_t(Verb::update) + 1;
+
 [[noreturn]] void fail(int rank, const Action& action, const std::string& why) {
   throw Error(fmt::format("schedule, rank {}: {} {}", rank, print(action), why));
 }
-
-constexpr size_t verbs = size_t(Verb::update) + 1;
 
 class Validator {
  public:
@@ -33,21 +34,19 @@ class Validator {
       : schedule_(schedule),
         crossing_(crossing_of(profile, plan)),
         stages_(crossing_.stages()),
-        ranks_(plan.ranks()) {
+        ranks_(plan.ranks()),
+        blocks_(stages_) {
     for (const PlanStage& stage : plan.stages) {
       const auto has_weights = [&](int n) { return profile.nodes[size_t(n)].cost.param_bytes > 0; };
       most_buckets_.push_back(std::max(1, int(std::ranges::count_if(stage.nodes, has_weights))));
     }
     for (const auto* routes : {&crossing_.activations, &crossing_.gradients})
-      for (const Route& route : *routes) {
-        routes_[route.message].push_back(route);
-        asked_.emplace(route, int(asked_.size()));
-      }
+      for (const Route& route : *routes) routes_[route.message].emplace_back(route, blocks_++);
   }
 
   void validate() {
     check_size();
-    make_places();
+    places_.assign(size_t(blocks_) * size_t(schedule_.microbatches) * verbs, -1);
     for (int r = 0; r < int(schedule_.ranks.size()); ++r) enter(r);
     for (int s = 0; s < stages_; ++s) {
       for (int m = 0; m < schedule_.microbatches; ++m) check_compute(s, m);
@@ -74,12 +73,11 @@ class Validator {
 
   // Every action is known, on the right rank, and there once.
   void enter(int rank) {
-    for (int i = 0; i < int(schedule_.ranks[rank].size()); ++i) {
-      const Action& action = schedule_.ranks[rank][i];
+    for (int i = 0; i < int(schedule_.ranks[size_t(rank)].size()); ++i) {
+      const Action& action = schedule_.ranks[size_t(rank)][size_t(i)];
       check_fields(rank, action);
-      int& index = places_[place(rank, action)];
-      if (index >= 0) fail(rank, action, "is there twice" + consequence(action));
-      index = i;
+      if (action.microbatch < 0 ? find(rank, action) != i : std::exchange(places_[place(action)], i) >= 0)
+        fail(rank, action, "is there twice" + consequence(action));
       training_ = training_ || learns(action);
     }
   }
@@ -112,52 +110,36 @@ class Validator {
            fmt::format("names no bucket: the stage's weights make {} at most, counted from 0", most));
     if (a.verb == Verb::load && !crossing_.loads[a.stage])
       fail(rank, a, "loads samples, but the stage uses no input");
-    if (is_message(a) && !route_of(a)) fail(rank, a, "carries a message that the plan does not ask for");
+    if (is_message(a) && block_of(a) < 0) fail(rank, a, "carries a message that the plan does not ask for");
   }
 
   static bool is_message(const Action& a) { return a.verb == Verb::send || a.verb == Verb::recv; }
-  // Returns the route by which the plan asks for this message between this stage and the peer, whose turn it
-  // is in the other one. Returns null where the plan does not ask for it.
-  const Route* route_of(const Action& a) const {
+  // Returns the block of the route by which the plan asks for this message between this stage and the peer,
+  // whose turn it is in the other one. Returns −1 where the plan does not ask for it.
+  int block_of(const Action& a) const {
     const auto known = routes_.find(a.message);
-    if (known == routes_.end()) return nullptr;
+    if (known == routes_.end()) return -1;
     const bool sends = a.verb == Verb::send;
-    const auto found = std::ranges::find_if(known->second, [&](const Route& route) {
-      return (sends ? route.from_stage : route.to_stage) == a.stage &&
-             !crossing_.stays(route, a.microbatch) &&
-             crossing_.rank_of(sends ? route.to_stage : route.from_stage, a.microbatch) == a.peer;
-    });
-    return found == known->second.end() ? nullptr : &*found;
+    for (const auto& [route, block] : known->second)
+      if ((sends ? route.from_stage : route.to_stage) == a.stage && !crossing_.stays(route, a.microbatch) &&
+          crossing_.rank_of(sends ? route.to_stage : route.from_stage, a.microbatch) == a.peer)
+        return block;
+    return -1;
+  }
+  // Every action of a micro-batch that the plan asks for has a place in one table: in the block of its stage
+  // or route, the row of its micro-batch.
+  size_t place(const Action& a) const {
+    const int block = is_message(a) ? block_of(a) : a.stage;
+    return (size_t(block) * size_t(schedule_.microbatches) + size_t(a.microbatch)) * verbs + size_t(a.verb);
   }
 
-  // Every action that the plan asks for has a place in one table: a row for every stage or route and each of
-  // its micro-batches, then a row for each seat's actions of the whole step.
-  void make_places() {
-    size_t rows = (size_t(stages_) + asked_.size()) * size_t(schedule_.microbatches);
-    for (int s = 0; s < stages_; ++s) {
-      seat_rows_.push_back(rows);
-      rows += size_t(crossing_.replicas(s)) * rows_of_seat(s);
-    }
-    places_.assign(rows * verbs, -1);
-  }
-  // One row is for the update and the all-reduce of all weights, and there is one for each bucket.
-  size_t rows_of_seat(int stage) const { return 1 + size_t(most_buckets_[size_t(stage)]); }
-  size_t row_of_seat(int rank, int stage) const {
-    const std::vector<int>& ranks = crossing_.ranks[stage];
-    const auto replica = size_t(std::ranges::find(ranks, rank) - ranks.begin());
-    return seat_rows_[size_t(stage)] + replica * rows_of_seat(stage);
-  }
-  size_t place(int rank, const Action& a) const {
-    const int block = is_message(a) ? stages_ + asked_.at(*route_of(a)) : a.stage;
-    const size_t row = a.microbatch < 0
-                           ? row_of_seat(rank, a.stage) + size_t(a.bucket + 1)
-                           : size_t(block) * size_t(schedule_.microbatches) + size_t(a.microbatch);
-    return row * verbs + size_t(a.verb);
-  }
   // Returns the index in the rank's list, or −1 when it is not there.
   int find(int rank, const Action& action) const {
-    const int index = places_[place(rank, action)];
-    return index >= 0 && schedule_.ranks[rank][index] == action ? index : -1;
+    const std::vector<Action>& actions = schedule_.ranks[size_t(rank)];
+    if (action.microbatch < 0)  // it is near the end
+      return int(actions.rend() - std::find(actions.rbegin(), actions.rend(), action)) - 1;
+    const int index = places_[place(action)];
+    return index >= 0 && actions[size_t(index)] == action ? index : -1;
   }
   int rank_of(const Action& of_microbatch) const {
     return crossing_.rank_of(of_microbatch.stage, of_microbatch.microbatch);
@@ -303,12 +285,11 @@ class Validator {
   const Schedule& schedule_;
   const Crossing crossing_;
   const int stages_, ranks_;
+  int blocks_;                     // those of stages, then those of routes
   std::vector<int> most_buckets_;  // per stage
   bool training_ = false;
-  std::map<Message, std::vector<Route>> routes_;
-  std::map<Route, int> asked_;     // numbered
-  std::vector<size_t> seat_rows_;  // per stage: that of its first replica
-  std::vector<int> places_;        // index in the rank's list, −1 for none
+  std::map<Message, std::vector<std::pair<Route, int>>> routes_;  // each with its block
+  std::vector<int> places_;                                       // index in the rank's list, −1 for none
 };
 
 }  // namespace
