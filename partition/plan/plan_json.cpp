@@ -40,14 +40,7 @@ std::string devices_line(const PlanStage& stage) {
 
 std::string stage_json(const Plan& plan, const Profile& profile, int s, int64_t boundary_bytes) {
   const PlanStage& stage = plan.stages[s];
-  double forward_s = 0, backward_s = 0;
-  int64_t param_bytes = 0;
-  for (int n : stage.nodes) {
-    const NodeCost& cost = profile.nodes[n].cost;
-    forward_s += cost.forward_s;
-    backward_s += cost.backward_s();
-    param_bytes += cost.param_bytes;
-  }
+  const StageSum sum = sum_of(profile, stage.nodes);
   const std::vector<int> nodes = listed_nodes(plan, profile, s);
   std::vector<std::string> names;
   for (int n : nodes) names.push_back(quoted(profile.nodes[n].name));
@@ -67,8 +60,8 @@ std::string stage_json(const Plan& plan, const Profile& profile, int s, int64_t 
     }})",
       s, fmt::join(stage.ranks, ", "), devices_line(stage),
       profile.ids_are_names ? all_names : fmt::format("{}", fmt::join(nodes, ", ")), all_names,
-      json_milliseconds(forward_s), json_milliseconds(backward_s), json_milliseconds(forward_s + backward_s),
-      boundary_bytes, param_bytes, stage.memory_bytes);
+      json_milliseconds(sum.forward_s), json_milliseconds(sum.backward_s),
+      json_milliseconds(sum.forward_s + sum.backward_s), boundary_bytes, sum.param_bytes, stage.memory_bytes);
 }
 
 // A StageReader reads stages. It refuses what stands in the file twice, at the place of the second.

@@ -13,7 +13,9 @@ std::vector<int> devices_of(const Plan& plan, const PlanStage& stage) {
 
 StagePrice price_stage(const PlanStage& stage, const std::vector<int>& devices, PipelinePlace at,
                        const Profile& profile, const PlanOptions& options) {
-  StagePrice price = {.devices = int(devices.size())};
+  const StageSum sum = sum_of(profile, stage.nodes);
+  StagePrice price = {
+      .forward_s = sum.forward_s, .backward_s = sum.backward_s, .devices = int(devices.size())};
   double slowest = options.cluster.device(devices[0]).speed;
   for (int d : devices) {
     const Device& device = options.cluster.device(d);
@@ -24,19 +26,13 @@ StagePrice price_stage(const PlanStage& stage, const std::vector<int>& devices, 
   }
   const Link& link = options.cluster.link(devices);
   int64_t work = 0, gradient = 0;
-  MemoryParts bytes;
   for (int n : stage.nodes) {
     const NodeCost& cost = profile.nodes[n].cost;
-    price.forward_s += cost.forward_s;
-    price.backward_s += cost.backward_s();
     work += work_ns(cost, slowest);
     gradient += gradient_ns(cost.param_bytes, link, options.microbatches);
-    bytes.held += held_bytes(cost);
-    bytes.kept += kept_bytes(cost);
-    bytes.weights += cost.param_bytes;
   }
   price.stage_ns = stage_ns(work, gradient, price.devices);
-  price.memory_bytes = memory_bytes(bytes, options.in_flight(at), price.devices);
+  price.memory_bytes = memory_bytes(sum, options.in_flight(at), price.devices);
   return price;
 }
 

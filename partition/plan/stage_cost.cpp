@@ -50,12 +50,40 @@ int64_t kept_bytes(const NodeCost& cost) {
   return cost.stash_bytes + (cost.keeps_output ? cost.output_bytes : 0);
 }
 
-int64_t memory_bytes(const MemoryParts& stage, int in_flight, int replicas) {
+void StageSum::add(const StageSum& other) {
+  forward_s += other.forward_s;
+  backward_s += other.backward_s;
+  update_s += other.update_s;
+  backward_input_s += other.backward_input_s;
+  late_weight_s += other.late_weight_s;
+  param_bytes += other.param_bytes;
+  held_bytes += other.held_bytes;
+  kept_bytes += other.kept_bytes;
+}
+
+StageSum sum_of(const NodeCost& cost) {
+  return {.forward_s = cost.forward_s,
+          .backward_s = cost.backward_s(),
+          .update_s = cost.update_s,
+          .backward_input_s = cost.backward_input_s,
+          .late_weight_s = cost.late_weight_s(),
+          .param_bytes = cost.param_bytes,
+          .held_bytes = held_bytes(cost),
+          .kept_bytes = kept_bytes(cost)};
+}
+
+StageSum sum_of(const Profile& profile, const std::vector<int>& nodes) {
+  StageSum sum;
+  for (const int n : nodes) sum.add(sum_of(profile.nodes[size_t(n)].cost));
+  return sum;
+}
+
+int64_t memory_bytes(const StageSum& stage, int in_flight, int replicas) {
   return of_one_replica(memory_bytes_of_all(stage, in_flight, replicas), replicas);
 }
 
-int64_t memory_bytes_of_all(const MemoryParts& stage, int in_flight, int replicas) {
-  return replicas * (stage.held + in_flight * stage.kept) + (replicas - 1) * stage.weights;
+int64_t memory_bytes_of_all(const StageSum& stage, int in_flight, int replicas) {
+  return replicas * (stage.held_bytes + in_flight * stage.kept_bytes) + (replicas - 1) * stage.param_bytes;
 }
 
 int one_f_one_b_in_flight(const PipelinePlace& at) {

@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "partition/profile/cluster.h"
 #include "partition/profile/profile.h"
@@ -50,14 +51,22 @@ constexpr Bytes trained_bytes(Bytes weights, Bytes slots) {
 int64_t held_bytes(const NodeCost&);
 int64_t kept_bytes(const NodeCost&);
 
-// A stage's memory is made of these. The weights are counted once.
-struct MemoryParts {
-  int64_t held = 0, kept = 0, weights = 0;
+// A StageSum adds up the nodes of a stage. Memory is what the formula above is made of, the weights counted
+// once.
+struct StageSum {
+  double forward_s = 0, backward_s = 0, update_s = 0;
+  double backward_input_s = 0, late_weight_s = 0;  // the halves of backward_s as actions of their own
+  int64_t param_bytes = 0, held_bytes = 0, kept_bytes = 0;
+
+  void add(const StageSum&);
 };
+StageSum sum_of(const NodeCost&);
+StageSum sum_of(const Profile&, const std::vector<int>& nodes);
+
 // The first function returns the bytes of one of the stage's devices, rounded up. The second returns those of
 // all its devices, a sum over nodes without rounding.
-int64_t memory_bytes(const MemoryParts&, int in_flight, int replicas);
-int64_t memory_bytes_of_all(const MemoryParts&, int in_flight, int replicas);
+int64_t memory_bytes(const StageSum&, int in_flight, int replicas);
+int64_t memory_bytes_of_all(const StageSum&, int in_flight, int replicas);
 
 // The number of micro-batches that a rank has begun and not finished depends on its place in the pipeline.
 struct PipelinePlace {

@@ -214,7 +214,7 @@ Plan plan_cudasize(const Profile& profile, const PlanOptions& options) {
   for (int s = 0; s < nodes.parts; ++s)
     micro_batches.push_back(options.in_flight({options.microbatches, nodes.parts, nodes.parts - s, 1}));
   const auto fullness = [&](int s, int begin, int end) {
-    const MemoryParts bytes{.held = held[end] - held[begin], .kept = kept[end] - kept[begin]};
+    const StageSum bytes{.held_bytes = held[end] - held[begin], .kept_bytes = kept[end] - kept[begin]};
     return Fullness{memory_bytes(bytes, micro_batches[s], 1), capacity[s]};
   };
   return nodes.cut_after(balanced_sequence(nodes.graph.size(), nodes.parts, fullness));

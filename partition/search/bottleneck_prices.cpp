@@ -55,9 +55,10 @@ int BottleneckSearch::memory_list(const Move& move) {
     const CutGraph& graph = dag_.graph();
     std::vector<int64_t> bytes;
     for (int v = 0; v < graph.size(); ++v)
-      bytes.push_back(memory_bytes_of_all(
-          {.held = graph.held_bytes[v], .kept = graph.kept_bytes[v], .weights = graph.param_bytes[v]},
-          move.in_flight, move.replicas));
+      bytes.push_back(memory_bytes_of_all({.param_bytes = graph.param_bytes[v],
+                                           .held_bytes = graph.held_bytes[v],
+                                           .kept_bytes = graph.kept_bytes[v]},
+                                          move.in_flight, move.replicas));
     memory_.push_back(as_doubles(dag_.sums(bytes)));
   }
   return place->second;

@@ -17,8 +17,7 @@ constexpr size_t most_known = 50'000;   // scores
 constexpr double step_rounding = 1e-11;
 
 int64_t memory_of(const StageSum& stage, const Move& move) {
-  const MemoryParts bytes{.held = stage.held_bytes, .kept = stage.kept_bytes, .weights = stage.param_bytes};
-  return memory_bytes(bytes, move.in_flight, move.replicas);
+  return memory_bytes(stage, move.in_flight, move.replicas);
 }
 
 }  // namespace

@@ -20,22 +20,11 @@ void check(const Plan& plan) {
 
 }  // namespace
 
-double StageTimes::of(Verb verb) const {
-  if (verb == Verb::forward) return forward_s;
-  if (verb == Verb::backward) return backward_s;
-  return verb == Verb::backward_input ? input_s : weight_s;
-}
-
 PipelineTimes pipeline_times(const StageSums& sums, const Cluster& cluster, const std::vector<int>& device,
                              double overhead_s, int microbatches) {
   PipelineTimes times{.microbatches = microbatches};
-  for (size_t s = 0; s < sums.stages.size(); ++s) {
-    const StageSum& sum = sums.stages[s];
-    const double speed = cluster.device(device[s]).speed;
-    times.stages.push_back({(sum.forward_s + overhead_s) / speed, (sum.backward_s + overhead_s) / speed,
-                            (sum.backward_input_s + overhead_s) / speed,
-                            (sum.late_weight_s + overhead_s) / speed, sum.update_s / speed});
-  }
+  for (size_t s = 0; s < sums.stages.size(); ++s)
+    times.stages.push_back(stage_times(sums.stages[s], overhead_s, cluster.device(device[s]).speed));
   for (const Traffic& t : sums.traffic) {
     const int from = device[size_t(t.from_stage)], to = device[size_t(t.to_stage)];
     times.tensors.push_back(

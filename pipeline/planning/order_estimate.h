@@ -16,13 +16,6 @@
 
 namespace antichain {
 
-// StageTimes are the costs of a stage, in seconds on its device.
-struct StageTimes {
-  double forward_s = 0, backward_s = 0, input_s = 0, weight_s = 0, update_s = 0;
-  double of(Verb) const;  // of an action that computes
-  bool operator==(const StageTimes&) const = default;
-};
-
 // A Transfer has all tensors of a micro-batch that one stage sends to another, or their gradients on the way
 // back.
 struct Transfer {

@@ -274,13 +274,10 @@ std::vector<int> default_in_flight(const Profile& profile, const Plan& plan, con
   std::vector<int> limits(size_t(plan.ranks()), 1);
   for (const PlanStage& stage : plan.stages)
     for (const int rank : stage.ranks) {
-      int64_t held = 0, kept = 0;
-      for (const int n : stage.nodes) {
-        held += held_bytes(profile.nodes[size_t(n)].cost);
-        kept += kept_bytes(profile.nodes[size_t(n)].cost);
-      }
+      const StageSum sum = sum_of(profile, stage.nodes);
       limits[size_t(rank)] = default_in_flight(int(plan.stages.size()), microbatches,
-                                               cluster.device(plan.device_of(rank)).memory_bytes, held, kept);
+                                               cluster.device(plan.device_of(rank)).memory_bytes,
+                                               sum.held_bytes, sum.kept_bytes);
     }
   return limits;
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "partition/plan/stage_cost.h"
 #include "pipeline/schedule/schedule_passes.h"
 
 namespace antichain {
@@ -14,15 +13,10 @@ int64_t StageSums::bytes() const {
   return bytes;
 }
 
-void StageSum::add(const StageSum& other) {
-  forward_s += other.forward_s;
-  backward_s += other.backward_s;
-  update_s += other.update_s;
-  backward_input_s += other.backward_input_s;
-  late_weight_s += other.late_weight_s;
-  param_bytes += other.param_bytes;
-  held_bytes += other.held_bytes;
-  kept_bytes += other.kept_bytes;
+StageTimes stage_times(const StageSum& sum, double overhead_s, double speed) {
+  return {(sum.forward_s + overhead_s) / speed, (sum.backward_s + overhead_s) / speed,
+          (sum.backward_input_s + overhead_s) / speed, (sum.late_weight_s + overhead_s) / speed,
+          sum.update_s / speed};
 }
 
 StageAdder::StageAdder(const Profile& profile) : profile_(profile), stage_of_(profile.nodes.size(), -1) {
@@ -31,14 +25,7 @@ StageAdder::StageAdder(const Profile& profile) : profile_(profile), stage_of_(pr
     const NodeCost& cost = profile.nodes[n].cost;
     const size_t begin = consumers_.size();
     consumers_.insert(consumers_.end(), consumers[n].begin(), consumers[n].end());
-    nodes_.push_back({.sum = {.forward_s = cost.forward_s,
-                              .backward_s = cost.backward_s(),
-                              .update_s = cost.update_s,
-                              .backward_input_s = cost.backward_input_s,
-                              .late_weight_s = cost.late_weight_s(),
-                              .param_bytes = cost.param_bytes,
-                              .held_bytes = held_bytes(cost),
-                              .kept_bytes = kept_bytes(cost)},
+    nodes_.push_back({.sum = sum_of(cost),
                       .output_bytes = cost.output_bytes,
                       .needs_gradient = profile.nodes[n].needs_gradient,
                       .begin = begin,
@@ -54,20 +41,20 @@ StagePart StageAdder::part(std::vector<int> nodes, bool replicated) const {
     const std::span<const int> all = consumers(nodes_[size_t(n)]);
     if (std::any_of(all.rbegin(), all.rend(), elsewhere)) part.leaving.push_back(n);  // mostly the last is
   }
-  if (replicated)
-    part.sum.buckets = gradient_buckets(profile_, part.nodes, bucket_count(profile_, part.nodes));
+  if (replicated) part.buckets = gradient_buckets(profile_, part.nodes, bucket_count(profile_, part.nodes));
   return part;
 }
 
 const StageSums& StageAdder::operator()(const std::vector<const StagePart*>& parts) {
   const int stages = int(parts.size());
-  sums_.stages.resize(parts.size());
+  sums_.stages.resize(parts.size()), sums_.buckets.resize(parts.size());
   sums_.traffic.clear();
   looked_at_ = 0;
   pairs_.resize(parts.size() * parts.size());
   last_tensor_.assign(parts.size(), -1);
   for (int s = 0; s < stages; ++s) {
     sums_.stages[size_t(s)] = parts[size_t(s)]->sum;
+    sums_.buckets[size_t(s)] = parts[size_t(s)]->buckets;
     for (int n : parts[size_t(s)]->nodes) stage_of_[size_t(n)] = s;
   }
   for (const StagePart* part : parts)

@@ -7,20 +7,23 @@
 #include <span>
 #include <vector>
 
-#include "partition/profile/profile.h"
+#include "partition/plan/stage_cost.h"
 #include "pipeline/schedule/gradient_buckets.h"
 
 namespace antichain {
 
-struct StageSum {
-  double forward_s = 0, backward_s = 0, update_s = 0;
-  double backward_input_s = 0, late_weight_s = 0;  // the halves of backward_s as actions of their own
-  int64_t param_bytes = 0;                         // one copy of the weights
-  int64_t held_bytes = 0, kept_bytes = 0;          // of memory: always, and per micro-batch in flight
-  std::vector<GradientBucket> buckets = {};        // where the stage has replicas
-
-  void add(const StageSum&);  // all but the buckets
+// StageTimes are what the actions of a stage take on one device, in seconds.
+struct StageTimes {
+  double forward_s = 0, backward_s = 0, input_s = 0, weight_s = 0, update_s = 0;
+  double of(Verb verb) const {  // of an action that computes
+    if (verb == Verb::forward) return forward_s;
+    if (verb == Verb::backward) return backward_s;
+    return verb == Verb::backward_input ? input_s : weight_s;
+  }
+  bool operator==(const StageTimes&) const = default;
 };
+// `overhead_s` is the profile's.
+StageTimes stage_times(const StageSum&, double overhead_s, double speed);
 
 // Traffic is that of one micro-batch: tensors go from the earlier stage to the later one, and gradients come
 // back.
@@ -32,6 +35,7 @@ struct Traffic {
 
 struct StageSums {
   std::vector<StageSum> stages;
+  std::vector<std::vector<GradientBucket>> buckets;  // of each stage; none where it has no replicas
   // It lists the pairs that send anything, by receiving stage, then by sending one, ascending.
   std::vector<Traffic> traffic;
   int64_t bytes() const;  // all of it
@@ -42,6 +46,7 @@ struct StagePart {
   std::vector<int> nodes;    // ascending
   std::vector<int> leaving;  // those with a consumer in another stage
   StageSum sum;
+  std::vector<GradientBucket> buckets = {};
 };
 
 // A StageAdder adds up a network again and again, for one cut after another. A search keeps the parts, which

@@ -177,20 +177,13 @@ void StepEstimate::set(const StageSums& sums) {
   for (size_t s = 0; s < stages_.size(); ++s) {
     Stage& stage = stages_[s];
     const StageSum& sum = sums.stages[s];
-    stage.forward_s = (sum.forward_s + overhead_s_) / stage.fastest;
-    stage.backward_s = (sum.backward_s + overhead_s_) / stage.fastest;
-    stage.gradient_s = stage.halves ? (sum.backward_input_s + overhead_s_) / stage.fastest : stage.backward_s;
-    stage.update_s = sum.update_s / stage.fastest;
+    stage.times = stage_times(sum, overhead_s_, stage.fastest);
     stage.reduce_s = all_reduce_s(sum.param_bytes, stage.replicas, *stage.reduce_link);
-    stage.buckets = sum.buckets;
+    stage.buckets = sums.buckets[s];
     stage.last_reduce_s = stage.buckets.empty() ? 0 : stage.reduce_s * stage.buckets.back().share;
     for (int i = stage.first_seat; i < stage.first_seat + stage.replicas; ++i) {
       SeatEstimate& seat = seats_[size_t(i)];
-      const double speed = rank_of(seat).speed;
-      seat.forward_s = (sum.forward_s + overhead_s_) / speed;
-      seat.backward_s = (sum.backward_s + overhead_s_) / speed;
-      seat.input_s = (sum.backward_input_s + overhead_s_) / speed;
-      seat.weight_s = (sum.late_weight_s + overhead_s_) / speed;
+      seat.times = stage_times(sum, overhead_s_, rank_of(seat).speed);
     }
   }
 }
@@ -200,7 +193,7 @@ void StepEstimate::take(const ComputeAction& action) {
   RankEstimate& rank = rank_of(seat);
   if (action.verb == Verb::backward_weight) {  // its gradients came and went with the input half
     seat.last_begin_s = rank.now_s, seat.last = action.verb;
-    rank.now_s += seat.weight_s;
+    rank.now_s += seat.times.weight_s;
     return;
   }
   const bool forward = action.verb == Verb::forward;
@@ -208,7 +201,7 @@ void StepEstimate::take(const ComputeAction& action) {
   double now_s = std::max(rank.now_s, there_s[action.cell]);
   if (action.partner) now_s = std::max(now_s, gradients_there_s_[*action.partner]);
   if (action.verb == Verb::backward) seat.last_begin_s = now_s, seat.last = action.verb;
-  now_s += seat.seconds(action.verb);
+  now_s += seat.times.of(action.verb);
   rank.now_s = now_s;
   for (const TransferTimes& transfer : (forward ? tensors_ : gradients_)[size_t(action.stage)]) {
     const size_t at = cell(transfer.stage, action.microbatch);
@@ -231,7 +224,7 @@ double StepEstimate::added_up_s(const Stage& stage) const {
       const SeatEstimate& seat = seats_[size_t(i)];
       const double overhead_s = overhead_s_ / ranks_[size_t(seat.rank)].speed;
       const double part = seat.last == Verb::backward ? bucket.of_backward : bucket.of_weights;
-      done_s = std::max(done_s, seat.last_begin_s + passed_s(seat.seconds(seat.last), overhead_s, part));
+      done_s = std::max(done_s, seat.last_begin_s + passed_s(seat.times.of(seat.last), overhead_s, part));
     }
     done_s += stage.reduce_s * bucket.share;
   }
@@ -246,7 +239,7 @@ double StepEstimate::finish() {
     const double added_s = added_up_s(stage);
     for (const SeatEstimate& seat : seats) {
       RankEstimate& rank = rank_of(seat);
-      rank.now_s = std::max(rank.now_s, added_s) + stage.update_s * stage.fastest / rank.speed;
+      rank.now_s = std::max(rank.now_s, added_s) + stage.times.update_s * stage.fastest / rank.speed;
       last_s = std::max(last_s, rank.now_s);
     }
   }
@@ -278,7 +271,7 @@ double StepEstimate::rank_s(const RankEstimate& rank) const {
     const SeatEstimate& seat = seats_[size_t(i)];
     const Stage& stage = stages_[size_t(seat.stage)];
     start_s = std::min(start_s, stage.start_s);
-    busy_s += seat.busy_s(true) + stage.last_reduce_s + stage.update_s * stage.fastest / rank.speed;
+    busy_s += seat.busy_s(true) + stage.last_reduce_s + stage.times.update_s * stage.fastest / rank.speed;
   }
   return start_s + busy_s;
 }
@@ -290,9 +283,9 @@ double StepEstimate::trips_s(size_t s) const {
   double longest_s = 0, trip_s = 0;
   for (size_t e = s; const RoundTrips& to : stages_[s].round_trips) {
     const Stage& last = stages_[e++];
-    trip_s += last.forward_s + last.backward_s;
-    longest_s = std::max(longest_s,
-                         to.forwards * seat.forward_s + to.trips * trip_s + to.backwards * seat.backward_s);
+    trip_s += last.times.forward_s + last.times.backward_s;
+    longest_s = std::max(longest_s, to.forwards * seat.times.forward_s + to.trips * trip_s +
+                                        to.backwards * seat.times.backward_s);
     if (last.to_next_s == no_way_s) break;
     trip_s += last.to_next_s;
   }
@@ -304,15 +297,15 @@ const std::vector<double>& StepEstimate::at_least_s() {
   for (Stage& stage : stages_) stage.start_s = 0;
   for (size_t s = 0; s < stages_.size(); ++s) {
     Stage& stage = stages_[s];
-    const double update_s = stage.last_reduce_s + stage.update_s;
+    const double update_s = stage.last_reduce_s + stage.times.update_s;
     stage.tail_s = update_s;
     for (const TransferTimes& transfer : tensors_[s]) {
       Stage& to = stages_[size_t(transfer.stage)];
-      to.start_s = std::max(to.start_s, stage.start_s + stage.forward_s + transfer.least_s);
+      to.start_s = std::max(to.start_s, stage.start_s + stage.times.forward_s + transfer.least_s);
     }
     for (const TransferTimes& transfer : gradients_[s]) {
       const Stage& to = stages_[size_t(transfer.stage)];
-      stage.tail_s = std::max(stage.tail_s, transfer.least_s + to.gradient_s + to.tail_s);
+      stage.tail_s = std::max(stage.tail_s, transfer.least_s + to.gradient_s() + to.tail_s);
     }
     at_least_s_[s] = std::max(stage.start_s + std::max(busy_s(stage, false), trips_s(s)) + stage.tail_s,
                               stage.start_s + busy_s(stage, true) + update_s);

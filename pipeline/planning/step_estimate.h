@@ -63,18 +63,14 @@ class StepEstimate {
     int whole = 0, halved = 0;  // micro-batches by their backwards: B; I and W
     int late_weights = 0;       // W after the last gradient
     int lead = 0;               // forwards before the first backward, where the two then alternate; else 0
-    double forward_s = 0, backward_s = 0, input_s = 0, weight_s = 0;
+    StageTimes times;
     double last_begin_s = 0;  // of its last B or W so far
     Verb last = Verb::backward;
-    double seconds(Verb verb) const {
-      if (verb == Verb::forward) return forward_s;
-      if (verb == Verb::backward) return backward_s;
-      return verb == Verb::backward_input ? input_s : weight_s;
-    }
     // Returns its work without waiting, with or without the weight halves after the last gradient.
     double busy_s(bool with_late_weights) const {
-      const double all_s = whole * (forward_s + backward_s) + halved * (forward_s + input_s + weight_s);
-      return all_s - (with_late_weights ? 0 : late_weights * weight_s);
+      const double all_s = whole * (times.forward_s + times.backward_s) +
+                           halved * (times.forward_s + times.input_s + times.weight_s);
+      return all_s - (with_late_weights ? 0 : late_weights * times.weight_s);
     }
   };
   struct RankEstimate {
@@ -89,12 +85,12 @@ class StepEstimate {
     int first_seat = 0, replicas = 1;
     double fastest = 1;
     const Link* reduce_link = nullptr;
-    // These are times on the fastest of its devices; the all-reduce is the same on any. gradient_s is that of
-    // B, or of I where there is any, and last_reduce_s that of the last bucket, which no backward hides.
-    double forward_s = 0, backward_s = 0, gradient_s = 0, last_reduce_s = 0, update_s = 0;
-    double reduce_s = 0;
+    StageTimes times;  // on the fastest of its devices
+    // The all-reduce is the same on any; last_reduce_s is that of the last bucket, which no backward hides.
+    double reduce_s = 0, last_reduce_s = 0;
     std::vector<GradientBucket> buckets;
-    bool halves = false;                  // whether any of its ranks has I and W
+    bool halves = false;  // whether any of its ranks has I and W
+    double gradient_s() const { return halves ? times.input_s : times.backward_s; }
     std::vector<RoundTrips> round_trips;  // to itself and the stages after it
     double to_next_s = no_way_s;          // of the messages to the next stage and back
     double start_s = 0, tail_s = 0;       // of at_least_s

@@ -37,16 +37,6 @@ std::vector<Tensor> buffers(int count, int64_t bytes) {
   return ring;
 }
 
-Postmark read_postmark(const Tensor& tensor) {
-  Postmark postmark;
-  std::memcpy(&postmark, tensor.raw(), sizeof postmark);
-  return postmark;
-}
-
-void write_postmark(const Tensor& tensor, const Postmark& postmark) {
-  std::memcpy(tensor.raw(), &postmark, sizeof postmark);
-}
-
 }  // namespace
 
 Rehearsal::Rehearsal(const Profile& profile, const Plan& plan, const Schedule& schedule,
@@ -166,6 +156,11 @@ std::vector<double> Rehearsal::play() {
   return times;
 }
 
+void Rehearsal::stamp(const Tensor& tensor, double delivered_s) const {
+  const Postmark postmark{delivered_s, time_.clock_s(), time_.late_s()};
+  std::memcpy(tensor.raw(), &postmark, sizeof postmark);
+}
+
 double Rehearsal::await(Transport::Ticket ticket, const Tensor& tensor) {
   const double asked_s = time_.asked_s();
   transport_.wait(ticket);
@@ -174,7 +169,8 @@ double Rehearsal::await(Transport::Ticket ticket, const Tensor& tensor) {
 
 // Returns when the message was delivered that has arrived in the tensor.
 double Rehearsal::opened(double asked_s, const Tensor& tensor) {
-  const Postmark postmark = read_postmark(tensor);
+  Postmark postmark;
+  std::memcpy(&postmark, tensor.raw(), sizeof postmark);
   time_.got(asked_s, postmark.posted_s, postmark.late_s);
   return postmark.delivered_s;
 }
@@ -230,8 +226,7 @@ void Rehearsal::send(size_t index) {
   double& free_s = link_free_s_[a.peer];
   free_s = std::max(free_s, time_.here_s()) +
            options_.time_scale * link.seconds(profile_.nodes[size_t(a.message.tensor)].cost.output_bytes);
-  write_postmark(tensor(a.reads.front(), a.microbatch),
-                 {.delivered_s = free_s, .posted_s = time_.clock_s(), .late_s = time_.late_s()});
+  stamp(tensor(a.reads.front(), a.microbatch), free_s);
   messages_.send(index);
 }
 
@@ -248,7 +243,7 @@ void Rehearsal::reduce(const Action& action) {
   const int me = transport_.rank(), key = std::max(action.bucket, 0);
   double last_s = last_begin_s_ + options_.time_scale * seconds_.passed_s(me, last_, action);
   const Tensor mine = buffers(1, 0)[0];
-  write_postmark(mine, {.delivered_s = last_s, .posted_s = time_.clock_s(), .late_s = time_.late_s()});
+  stamp(mine, last_s);
   std::vector<std::pair<Transport::Ticket, Tensor>> others;
   for (const int peer : plan_.stages[size_t(action.stage)].ranks) {
     if (peer == me) continue;
@@ -269,7 +264,7 @@ void Rehearsal::vote() {
   };
   const Tensor mine = buffers(1, 0)[0];
   const auto tell = [&](int peer, double delivered_s) {
-    write_postmark(mine, {.delivered_s = delivered_s, .posted_s = time_.clock_s(), .late_s = time_.late_s()});
+    stamp(mine, delivered_s);
     transport_.send({vote_channel(), 0}, peer, mine);
     transport_.flush();  // the next one overwrites it
   };

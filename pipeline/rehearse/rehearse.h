@@ -17,7 +17,9 @@
 // (pipeline/rehearse/rehearsal_time.h).
 //
 // Like the runner, a rehearsal executes a program, and posts and awaits messages by StepMessages. It needs a
-// profile but no operators.
+// profile but no operators. Its loop is not the runner's: that one is about what a profile lacks (kernels,
+// samples, checked numbers, a device's stream) and adds up real gradients, so the hooks for both would be
+// longer than the switch that they shared.
 #pragma once
 
 #include <cstdint>
@@ -64,6 +66,7 @@ class Rehearsal {
   void lay_out();
   const Tensor& tensor(BufferId buffer, int microbatch) const;
   std::string name(const Message&) const;
+  void stamp(const Tensor&, double delivered_s) const;
   double await(Transport::Ticket, const Tensor&);
   double opened(double asked_s, const Tensor&);
   std::vector<double> node_ends(int stage, Verb) const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "framework/error.h"
+#include "partition/plan/stage_cost.h"
 
 namespace antichain {
 namespace {
@@ -16,21 +17,10 @@ int nodes_with_weights(const Profile& profile, const std::vector<int>& nodes) {
   return int(std::ranges::count_if(nodes, [&](int n) { return bytes_of(profile, n) > 0; }));
 }
 
-struct Sum {
-  double backward_s = 0, late_weight_s = 0;
-  int64_t bytes = 0;
-  void add(const NodeCost& cost) {
-    backward_s += cost.backward_s();
-    late_weight_s += cost.late_weight_s();
-    bytes += cost.param_bytes;
-  }
-};
-
 }  // namespace
 
 int bucket_count(const Profile& profile, const std::vector<int>& nodes) {
-  int64_t bytes = 0;
-  for (const int n : nodes) bytes += bytes_of(profile, n);
+  const int64_t bytes = sum_of(profile, nodes).param_bytes;
   const int most = std::clamp(nodes_with_weights(profile, nodes), 1, most_buckets);
   return int(std::clamp<int64_t>(bytes / least_bytes, 1, most));
 }
@@ -39,19 +29,19 @@ std::vector<GradientBucket> gradient_buckets(const Profile& profile, const std::
                                              int count) {
   int left = nodes_with_weights(profile, nodes);  // nodes with weights that are in no bucket yet
   ANTICHAIN_CHECK(count >= 1 && count <= std::max(left, 1), "each bucket has a node with weights");
-  Sum all, passed;
-  for (const int n : nodes) all.add(profile.nodes[size_t(n)].cost);
+  const StageSum all = sum_of(profile, nodes);
+  StageSum passed;
   std::vector<GradientBucket> buckets(1);
   const auto part = [](double some_s, double all_s) { return all_s > 0 ? std::min(some_s / all_s, 1.) : 1.; };
   for (int i = int(nodes.size()) - 1; i >= 0; --i) {
     const NodeCost& cost = profile.nodes[size_t(nodes[size_t(i)])].cost;
     GradientBucket& bucket = buckets.back();
     bucket.bytes += cost.param_bytes;
-    passed.add(cost);
+    passed.add(sum_of(cost));
     const int wanted = count - int(buckets.size());  // buckets after this one
     if (cost.param_bytes == 0 || wanted == 0) continue;
     --left;
-    const bool full = double(passed.bytes) * count >= double(all.bytes) * double(buckets.size());
+    const bool full = double(passed.param_bytes) * count >= double(all.param_bytes) * double(buckets.size());
     if (!full && left > wanted) continue;
     bucket.first = i;
     bucket.of_backward = part(passed.backward_s, all.backward_s);
@@ -59,7 +49,8 @@ std::vector<GradientBucket> gradient_buckets(const Profile& profile, const std::
     buckets.emplace_back();
   }
   for (GradientBucket& bucket : buckets)
-    bucket.share = all.bytes > 0 ? double(bucket.bytes) / double(all.bytes) : 1. / double(buckets.size());
+    bucket.share =
+        all.param_bytes > 0 ? double(bucket.bytes) / double(all.param_bytes) : 1. / double(buckets.size());
   return buckets;
 }
 

@@ -2,8 +2,7 @@
 // rank does its list in order, every message is sent before it is received, replicas do an all-reduce
 // together, and all ranks do a vote together.
 //
-// The deadlock check, the vector clocks and the simulator go through `walk`. Only simulate_in_order has a
-// walk of its own, because it delivers messages in the transport's order.
+// The deadlock check, the vector clocks, the simulator's links and the order of messages go through `walk`.
 #pragma once
 
 #include <cstdint>

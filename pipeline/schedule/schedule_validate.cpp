@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "framework/error.h"
 #include "pipeline/schedule/happens_before.h"
@@ -21,11 +22,11 @@
 namespace antichain {
 namespace {
 
+constexpr size_t verbs = size_t(Verb::update) + 1;
+
 [[noreturn]] void fail(int rank, const Action& action, const std::string& why) {
   throw Error(fmt::format("schedule, rank {}: {} {}", rank, print(action), why));
 }
-
-constexpr size_t verbs = size_t(Verb::update) + 1;
 
 class Validator {
  public:
@@ -33,21 +34,19 @@ class Validator {
       : schedule_(schedule),
         crossing_(crossing_of(profile, plan)),
         stages_(crossing_.stages()),
-        ranks_(plan.ranks()) {
+        ranks_(plan.ranks()),
+        blocks_(stages_) {
     for (const PlanStage& stage : plan.stages) {
       const auto has_weights = [&](int n) { return profile.nodes[size_t(n)].cost.param_bytes > 0; };
       most_buckets_.push_back(std::max(1, int(std::ranges::count_if(stage.nodes, has_weights))));
     }
     for (const auto* routes : {&crossing_.activations, &crossing_.gradients})
-      for (const Route& route : *routes) {
-        routes_[route.message].push_back(route);
-        asked_.emplace(route, int(asked_.size()));
-      }
+      for (const Route& route : *routes) routes_[route.message].emplace_back(route, blocks_++);
   }
 
   void validate() {
     check_size();
-    make_places();
+    places_.assign(size_t(blocks_) * size_t(schedule_.microbatches) * verbs, -1);
     for (int r = 0; r < int(schedule_.ranks.size()); ++r) enter(r);
     for (int s = 0; s < stages_; ++s) {
       for (int m = 0; m < schedule_.microbatches; ++m) check_compute(s, m);
@@ -74,12 +73,16 @@ class Validator {
 
   // Every action is known, on the right rank, and there once.
   void enter(int rank) {
-    for (int i = 0; i < int(schedule_.ranks[rank].size()); ++i) {
-      const Action& action = schedule_.ranks[rank][i];
+    const std::vector<Action>& actions = schedule_.ranks[size_t(rank)];
+    for (size_t i = 0; i < actions.size(); ++i) {
+      const Action& action = actions[i];
       check_fields(rank, action);
-      int& index = places_[place(rank, action)];
-      if (index >= 0) fail(rank, action, "is there twice" + consequence(action));
-      index = i;
+      if (action.microbatch < 0 ? std::ranges::find(actions, action) != actions.begin() + int(i)
+                                : std::exchange(places_[place(action)], int(i)) >= 0)
+        fail(rank, action,
+             action.verb == Verb::recv && action.message.flow == Flow::gradient
+                 ? "is there twice: a gradient would be used twice"
+                 : "is there twice");
       training_ = training_ || learns(action);
     }
   }
@@ -87,11 +90,6 @@ class Validator {
   static bool learns(const Action& a) {
     return a.verb == Verb::update || joins(a.verb) || (computes(a.verb) && a.verb != Verb::forward) ||
            a.message.flow == Flow::gradient;
-  }
-
-  static std::string consequence(const Action& action) {
-    const bool gradient = action.verb == Verb::recv && action.message.flow == Flow::gradient;
-    return gradient ? ": a gradient would be used twice" : "";
   }
 
   void check_fields(int rank, const Action& a) const {
@@ -103,8 +101,8 @@ class Validator {
     const bool of_step = a.verb == Verb::update || joins(a.verb);
     if (of_step ? a.microbatch != -1 : a.microbatch < 0 || a.microbatch >= schedule_.microbatches)
       fail(rank, a, fmt::format("names no micro-batch: there are {}", schedule_.microbatches));
-    if (!of_step && rank_of(a) != rank)
-      fail(rank, a, fmt::format("belongs to rank {}, whose turn it is by the plan", rank_of(a)));
+    if (const int turn = of_step ? rank : crossing_.rank_of(a.stage, a.microbatch); turn != rank)
+      fail(rank, a, fmt::format("belongs to rank {}, whose turn it is by the plan", turn));
     if (a.verb == Verb::reduce && ranks.size() == 1)
       fail(rank, a, "adds up gradients over replicas, but the stage has one rank");
     if (const int most = most_buckets_[size_t(a.stage)]; a.bucket >= most)
@@ -112,112 +110,84 @@ class Validator {
            fmt::format("names no bucket: the stage's weights make {} at most, counted from 0", most));
     if (a.verb == Verb::load && !crossing_.loads[a.stage])
       fail(rank, a, "loads samples, but the stage uses no input");
-    if (is_message(a) && !route_of(a)) fail(rank, a, "carries a message that the plan does not ask for");
+    if (is_message(a) && block_of(a) < 0) fail(rank, a, "carries a message that the plan does not ask for");
   }
 
   static bool is_message(const Action& a) { return a.verb == Verb::send || a.verb == Verb::recv; }
-  // Returns the route by which the plan asks for this message between this stage and the peer, whose turn it
-  // is in the other one. Returns null where the plan does not ask for it.
-  const Route* route_of(const Action& a) const {
+  // Returns the block of the route by which the plan asks for this message between this stage and the peer,
+  // whose turn it is in the other one. Returns −1 where the plan does not ask for it.
+  int block_of(const Action& a) const {
     const auto known = routes_.find(a.message);
-    if (known == routes_.end()) return nullptr;
+    if (known == routes_.end()) return -1;
     const bool sends = a.verb == Verb::send;
-    const auto found = std::ranges::find_if(known->second, [&](const Route& route) {
-      return (sends ? route.from_stage : route.to_stage) == a.stage &&
-             !crossing_.stays(route, a.microbatch) &&
-             crossing_.rank_of(sends ? route.to_stage : route.from_stage, a.microbatch) == a.peer;
-    });
-    return found == known->second.end() ? nullptr : &*found;
+    for (const auto& [route, block] : known->second)
+      if ((sends ? route.from_stage : route.to_stage) == a.stage && !crossing_.stays(route, a.microbatch) &&
+          crossing_.rank_of(sends ? route.to_stage : route.from_stage, a.microbatch) == a.peer)
+        return block;
+    return -1;
+  }
+  // Every action of a micro-batch that the plan asks for has a place in one table: in the block of its stage
+  // or route, the row of its micro-batch.
+  size_t place(const Action& a) const {
+    const int block = is_message(a) ? block_of(a) : a.stage;
+    return (size_t(block) * size_t(schedule_.microbatches) + size_t(a.microbatch)) * verbs + size_t(a.verb);
   }
 
-  // Every action that the plan asks for has a place in one table: a row for every stage or route and each of
-  // its micro-batches, then a row for each seat's actions of the whole step.
-  void make_places() {
-    size_t rows = (size_t(stages_) + asked_.size()) * size_t(schedule_.microbatches);
-    for (int s = 0; s < stages_; ++s) {
-      seat_rows_.push_back(rows);
-      rows += size_t(crossing_.replicas(s)) * rows_of_seat(s);
-    }
-    places_.assign(rows * verbs, -1);
-  }
-  // One row is for the update and the all-reduce of all weights, and there is one for each bucket.
-  size_t rows_of_seat(int stage) const { return 1 + size_t(most_buckets_[size_t(stage)]); }
-  size_t row_of_seat(int rank, int stage) const {
-    const std::vector<int>& ranks = crossing_.ranks[stage];
-    const auto replica = size_t(std::ranges::find(ranks, rank) - ranks.begin());
-    return seat_rows_[size_t(stage)] + replica * rows_of_seat(stage);
-  }
-  size_t place(int rank, const Action& a) const {
-    const int block = is_message(a) ? stages_ + asked_.at(*route_of(a)) : a.stage;
-    const size_t row = a.microbatch < 0
-                           ? row_of_seat(rank, a.stage) + size_t(a.bucket + 1)
-                           : size_t(block) * size_t(schedule_.microbatches) + size_t(a.microbatch);
-    return row * verbs + size_t(a.verb);
-  }
   // Returns the index in the rank's list, or −1 when it is not there.
   int find(int rank, const Action& action) const {
-    const int index = places_[place(rank, action)];
-    return index >= 0 && schedule_.ranks[rank][index] == action ? index : -1;
+    const std::vector<Action>& actions = schedule_.ranks[size_t(rank)];
+    if (action.microbatch < 0)  // it is near the end
+      return int(actions.rend() - std::find(actions.rbegin(), actions.rend(), action)) - 1;
+    const int index = places_[place(action)];
+    return index >= 0 && actions[size_t(index)] == action ? index : -1;
   }
-  int rank_of(const Action& of_microbatch) const {
-    return crossing_.rank_of(of_microbatch.stage, of_microbatch.microbatch);
-  }
-  int find(const Action& of_microbatch) const { return find(rank_of(of_microbatch), of_microbatch); }
-
   void must_be(int rank, const Action& action, std::string_view consequence = "") const {
     if (find(rank, action) < 0) fail(rank, action, fmt::format("is missing{}", consequence));
-  }
-  void must_be(const Action& of_microbatch, std::string_view consequence = "") const {
-    must_be(rank_of(of_microbatch), of_microbatch, consequence);
   }
   void must_precede(int rank, const Action& first, const Action& second,
                     std::string_view consequence = "") const {
     if (find(rank, first) > find(rank, second))
       fail(rank, second, fmt::format("comes before {}, which it needs{}", print(first), consequence));
   }
-  // The two are of one micro-batch, or two of one rank.
-  void must_precede(const Action& first, const Action& second, std::string_view consequence = "") const {
-    must_precede(rank_of(second), first, second, consequence);
-  }
 
+  // Returns the backward, or where it is parted this half of it.
+  Action backward(int s, int m, Verb half) const {
+    const Action whole{Verb::backward, s, m};
+    return find(crossing_.rank_of(s, m), whole) >= 0 ? whole : Action{half, s, m};
+  }
   // These say which action computes the gradients that are sent, and which the weights'.
-  Action sends_gradients(int s, int m) const {
-    const Action whole{Verb::backward, s, m};
-    return find(whole) >= 0 ? whole : Action{Verb::backward_input, s, m};
-  }
-  Action adds_weights(int s, int m) const {
-    const Action whole{Verb::backward, s, m};
-    return find(whole) >= 0 ? whole : Action{Verb::backward_weight, s, m};
-  }
+  Action sends_gradients(int s, int m) const { return backward(s, m, Verb::backward_input); }
+  Action adds_weights(int s, int m) const { return backward(s, m, Verb::backward_weight); }
 
   void check_compute(int s, int m) const {
+    const int rank = crossing_.rank_of(s, m);
     const Action load{Verb::load, s, m}, forward{Verb::forward, s, m}, backward{Verb::backward, s, m};
     const Action input{Verb::backward_input, s, m}, weight{Verb::backward_weight, s, m};
-    must_be(forward);
-    if (crossing_.loads[s]) must_be(load), must_precede(load, forward);
+    must_be(rank, forward);
+    if (crossing_.loads[s]) must_be(rank, load), must_precede(rank, load, forward);
     if (!training_) return;
-    const bool halves = find(input) >= 0 || find(weight) >= 0;
-    if (find(backward) >= 0 && halves)
-      fail(rank_of(backward), backward, "is there beside a half of it: gradients would be used twice");
-    if (halves) must_be(input), must_be(weight), must_precede(input, weight);
-    if (!halves) must_be(backward);
-    must_precede(forward, sends_gradients(s, m));
+    const bool halves = find(rank, input) >= 0 || find(rank, weight) >= 0;
+    if (find(rank, backward) >= 0 && halves)
+      fail(rank, backward, "is there beside a half of it: gradients would be used twice");
+    if (halves) must_be(rank, input), must_be(rank, weight), must_precede(rank, input, weight);
+    if (!halves) must_be(rank, backward);
+    must_precede(rank, forward, halves ? input : backward);
   }
 
   // Slots are rings, and weight gradients accumulate, in micro-batch order on every rank.
   void check_ascending(int s) const {
     for (int m = 0; m + crossing_.replicas(s) < schedule_.microbatches; ++m) {
-      const int next = m + crossing_.replicas(s);
-      const Action forward{Verb::forward, s, m}, next_forward{Verb::forward, s, next};
-      must_precede(forward, next_forward, ": micro-batches are out of order");
+      const int next = m + crossing_.replicas(s), rank = crossing_.rank_of(s, m);
+      must_precede(rank, {Verb::forward, s, m}, {Verb::forward, s, next}, ": micro-batches are out of order");
       if (!training_) continue;
-      must_precede(sends_gradients(s, m), sends_gradients(s, next), ": micro-batches are out of order");
-      must_precede(adds_weights(s, m), adds_weights(s, next),
+      must_precede(rank, sends_gradients(s, m), sends_gradients(s, next), ": micro-batches are out of order");
+      must_precede(rank, adds_weights(s, m), adds_weights(s, next),
                    ": weight gradients add up in micro-batch order");
     }
   }
 
-  // Replicas add up finished gradients, so that all update alike.
+  // Replicas add up finished gradients, so that all update alike. It is asked whether a rank may update once
+  // a step, when the gradients of all its stages are there.
   void check_update(int s, int rank) const {
     const Action update{Verb::update, s};
     const std::vector<Action> reduces = reduces_of(s);
@@ -227,14 +197,11 @@ class Validator {
       if (k > 0) must_precede(rank, reduces[k - 1], reduces[k]);
       must_precede(rank, reduces[k], update);
     }
-    for (int m = 0; m < schedule_.microbatches; ++m)
-      if (crossing_.rank_of(s, m) == rank)
-        must_precede(rank, adds_weights(s, m), reduces.empty() ? update : reduces.front());
-    // It is asked whether a rank may update once a step, when all its gradients are there.
-    for (int other = 0; other < stages_; ++other)
-      for (int m = 0; other != s && m < schedule_.microbatches; ++m)
-        if (crossing_.rank_of(other, m) == rank)
-          must_precede(rank, adds_weights(other, m), update, ": a rank updates after all its backwards");
+    for (int k = 0; k < stages_; ++k)
+      for (int of = (s + k) % stages_, m = 0; m < schedule_.microbatches; ++m)
+        if (crossing_.rank_of(of, m) == rank)
+          must_precede(rank, adds_weights(of, m), of == s && !reduces.empty() ? reduces.front() : update,
+                       of == s ? "" : ": a rank updates after all its backwards");
   }
 
   // All ranks vote or none does, once each, between the last of a rank's gradients and its first update.
@@ -286,29 +253,31 @@ class Validator {
     for (int m = 0; m < schedule_.microbatches; ++m) {
       const Action produces = gradient ? sends_gradients(from, m) : Action{Verb::forward, from, m};
       const Action uses = gradient ? sends_gradients(to, m) : Action{Verb::forward, to, m};
-      if (crossing_.stays(route, m)) {
-        must_precede(produces, uses);
+      const int sender = crossing_.rank_of(from, m), receiver = crossing_.rank_of(to, m);
+      if (sender == receiver) {
+        must_precede(sender, produces, uses);
         continue;
       }
-      const Action send{Verb::send, from, m, route.message, crossing_.rank_of(to, m)};
-      const Action recv{Verb::recv, to, m, route.message, crossing_.rank_of(from, m)};
-      if (find(send) < 0)
-        must_be(send, find(recv) < 0 ? "" : fmt::format(": rank {} waits for it", send.peer));
-      must_be(recv, gradient ? ": a gradient is sent and not used" : ": it is sent and not received");
-      must_precede(produces, send);
-      must_precede(recv, uses, gradient ? ": a gradient would go unused" : "");
+      const Action send{Verb::send, from, m, route.message, receiver};
+      const Action recv{Verb::recv, to, m, route.message, sender};
+      if (find(sender, send) < 0)
+        must_be(sender, send,
+                find(receiver, recv) < 0 ? "" : fmt::format(": rank {} waits for it", receiver));
+      must_be(receiver, recv,
+              gradient ? ": a gradient is sent and not used" : ": it is sent and not received");
+      must_precede(sender, produces, send);
+      must_precede(receiver, recv, uses, gradient ? ": a gradient would go unused" : "");
     }
   }
 
   const Schedule& schedule_;
   const Crossing crossing_;
   const int stages_, ranks_;
+  int blocks_;                     // those of stages, then those of routes
   std::vector<int> most_buckets_;  // per stage
   bool training_ = false;
-  std::map<Message, std::vector<Route>> routes_;
-  std::map<Route, int> asked_;     // numbered
-  std::vector<size_t> seat_rows_;  // per stage: that of its first replica
-  std::vector<int> places_;        // index in the rank's list, −1 for none
+  std::map<Message, std::vector<std::pair<Route, int>>> routes_;  // each with its block
+  std::vector<int> places_;                                       // index in the rank's list, −1 for none
 };
 
 }  // namespace
