@@ -39,7 +39,7 @@ FORMULAS = {
     "amax": lambda m, x: x * x.amax((2, 3), keepdim=True) + x.max(3, keepdim=True)[0],
     "celu": lambda m, x: F.celu(x, 0.7),
     "clamp": lambda m, x: x.clamp(-0.3, 0.4) + x.clamp(max=0.2) + F.hardtanh(x),
-    "compare": lambda m, x: torch.where(x > 0.1, x, -x.square()) * (x <= m.other(x)),
+    "compare": lambda m, x: torch.where(x > 0.1, m.other(x), -x.square()) * (x <= 0.2),
     "divide": lambda m, x: x / 3 + 1 / (x * x + 2) - x / (m.other(x).exp() + 1),
     "elu": lambda m, x: F.elu(x, 0.5) + F.selu(x),
     "exponential": lambda m, x: torch.exp(x) + torch.expm1(x) + (x.square() + 1).log() + torch.log1p(x * x),
@@ -325,7 +325,6 @@ class Refusals(Refused):
             ),
             ("batch_norm that is frozen", frozen, {"n": nn.BatchNorm2d(8)}),
             ("without a weight and a bias (affine=False)", applied, {"m": nn.BatchNorm2d(8, affine=False)}),
-            ("a formula of tensors of the shapes", lambda self, x: x * x.mean(1), {}),
             ("which mixes samples", lambda self, x: x.reshape(1, -1, 8, 8).reshape(2, 8, 8, 8), {}),
             ("a formula of two parameters", lambda self, x: torch.where(x > 0, self.p, self.q), {
                 "p": nn.Parameter(torch.zeros(8, 1, 1)), "q": nn.Parameter(torch.zeros(8, 1, 1))
