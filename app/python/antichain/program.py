@@ -81,7 +81,7 @@ def _words(name, value):
 def _opposite(command, flag):
     """Returns the flag by which a command takes `flag` as false: of nesterov, no-nesterov."""
     opposite = flag.removeprefix("no-") if flag.startswith("no-") else f"no-{flag}"
-    said = subprocess.run([find(), *command, "--help"], capture_output=True, text=True).stdout
+    said = subprocess.run([find(), *command, "--help-all"], capture_output=True, text=True).stdout
     if not re.search(rf"--{re.escape(opposite)}(?![\w-])", said):
         raise AntichainError(
             f"{flag.replace('-', '_')}=False has no meaning, because antichain {' '.join(command)} has no "
