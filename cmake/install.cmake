@@ -1,6 +1,7 @@
 # `cmake --install build --prefix P` installs the program, the library with its headers and its CMake package,
-# the documents, a page for man, the completion of bash, the Python package, the Slurm scripts, the examples, and the CUDA and NCCL modules where they
-# were built. Every part finds the others relative to itself, so P can be moved.
+# the documents, a page for man, the completion of bash, the Python package, the Slurm scripts, the examples,
+# and the CUDA and NCCL modules where they were built. Every part finds the others relative to itself, so P
+# can be moved.
 include(cmake/libraries.cmake)
 if(SKBUILD)
   include(cmake/wheel.cmake)
