@@ -47,6 +47,7 @@ void run_command(const std::string& name, const std::vector<std::string>& words)
   register_cpu_backend();
   CLI::App app("Profile, plan, and train a neural network as a pipeline.", name);
   app.formatter(help_formatter());
+  app.set_help_all_flag("--help-all");
   app.footer(
       "Example\n"
       "  antichain profile  --model resnet18 --json profile.json\n"
@@ -57,7 +58,7 @@ void run_command(const std::string& name, const std::vector<std::string>& words)
   app.require_subcommand(1);
   for (const auto add :
        {add_info, add_profile, add_plan, add_simulate, add_rehearse, add_train, add_doctor, add_export,
-        add_evaluate, add_gradients, add_check, add_data, add_compare, add_citations})
+        add_evaluate, add_gradients, add_check, add_data, add_compare, add_citations, add_reference})
     add(app);
   refuse_experiment(words);
   parse_and_run(app, words);

@@ -1,6 +1,7 @@
 # `cmake --install build --prefix P` installs the program, the library with its headers and its CMake package,
-# the documents, the Python package, the Slurm scripts, the examples, and the CUDA and NCCL modules where they
-# were built. Every part finds the others relative to itself, so P can be moved.
+# the documents, a page for man, the completion of bash, the Python package, the Slurm scripts, the examples,
+# and the CUDA and NCCL modules where they were built. Every part finds the others relative to itself, so P
+# can be moved.
 include(cmake/libraries.cmake)
 if(SKBUILD)
   include(cmake/wheel.cmake)
@@ -50,7 +51,12 @@ install(FILES ${CMAKE_BINARY_DIR}/antichainConfig.cmake ${CMAKE_BINARY_DIR}/anti
 
 # share/doc/antichain has files to read, and share/antichain has files that a user copies and edits.
 install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN "*.in" EXCLUDE)
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# A build of only the program has none of these (app/CMakeLists.txt).
+install(FILES ${CMAKE_BINARY_DIR}/reference/cli.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs OPTIONAL)
+install(FILES ${CMAKE_BINARY_DIR}/reference/antichain.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 OPTIONAL)
+install(FILES ${CMAKE_BINARY_DIR}/reference/antichain OPTIONAL
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
 # Debian's Python looks there for packages; another prefix is named by PYTHONPATH.
 install(DIRECTORY app/python/antichain DESTINATION lib/python3/dist-packages PATTERN __pycache__ EXCLUDE)
 install(DIRECTORY slurm examples DESTINATION ${CMAKE_INSTALL_DATADIR}/antichain USE_SOURCE_PERMISSIONS)

@@ -7,7 +7,7 @@
 
 namespace antichain {
 
-// These are the largest files that are read whole, in bytes; docs/cli.md lists them.
+// These are the largest files that are read whole, in bytes; docs/command-line.md lists them.
 constexpr int64_t most_settings_bytes = int64_t(1) << 20;
 constexpr int64_t most_text_bytes = int64_t(256) << 20;   // a profile, a plan, a cluster, cuts, a schedule
 constexpr int64_t most_image_bytes = int64_t(256) << 20;  // JPEG or PNG

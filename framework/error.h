@@ -11,7 +11,7 @@
 
 namespace antichain {
 
-// These process exit codes are documented in docs/cli.md and stable for scripts.
+// These process exit codes are documented in docs/command-line.md and stable for scripts.
 enum class ExitCode : int {
   ok = 0,
   failure = 1,        // an internal invariant broke: a bug

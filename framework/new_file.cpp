@@ -8,12 +8,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <random>
 
 #include "framework/error.h"
+#include "framework/parse_number.h"
 #include "framework/paths.h"
 
 namespace antichain {
@@ -36,11 +36,8 @@ pid_t process_of(std::string_view name, std::string_view target) {
   const size_t dash = name.find('-');
   if (dash == name.npos || name.front() != '.' || name.size() != dash + 1 + random_digits) return 0;
   const std::string_view number = name.substr(1, dash - 1), random = name.substr(dash + 1);
-  pid_t process = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), process);
-  const bool ours = error == std::errc() && end == number.data() + number.size() &&
-                    random.find_first_not_of("0123456789abcdef") == random.npos;
-  return ours && process > 0 ? process : 0;
+  const bool ours = random.find_first_not_of("0123456789abcdef") == random.npos;
+  return ours ? std::max(0, parse_number<pid_t>(number).value_or(0)) : 0;
 }
 
 bool has_ended(pid_t process) { return ::kill(process, 0) != 0 && errno == ESRCH; }

@@ -15,7 +15,8 @@
 
 namespace antichain {
 
-constexpr int64_t most_graph_bytes = int64_t(64) << 20;  // of graph.json; docs/cli.md lists the limits
+constexpr int64_t most_graph_bytes = int64_t(64)
+                                     << 20;  // of graph.json; docs/command-line.md lists the limits
 constexpr size_t most_graph_nodes = 200'000, most_graph_inputs = 64, most_graph_name_bytes = 256;
 
 // The files of a folder NAME.antichain.

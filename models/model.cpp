@@ -57,11 +57,6 @@ auto find(std::string_view name) {
   return std::ranges::find(models(), "squeezenet1_0", &NamedModel::name);
 }
 
-const NamedModel& known(std::string_view name) {
-  if (const auto found = find(name); found != models().end()) return *found;
-  refuse_name("model", std::string(name), model_names());
-}
-
 // Checks what training relies on and a user's model may lack.
 void check_trainable(const Graph& graph, std::string_view name, const ModelOptions& options) {
   if (std::ranges::none_of(graph, [](const Node& node) { return node.role() == Role::loss; }))
@@ -82,16 +77,21 @@ void check_has(const Graph& graph, const std::optional<double>& share, const std
 
 }  // namespace
 
-Graph make_model(std::string_view name, const ModelOptions& options) {
-  const NamedModel& model = known(name);
+const NamedModel& known_model(std::string_view name) {
+  if (const auto found = find(name); found != models().end()) return *found;
+  refuse_name("model", std::string(name), model_names());
+}
+
+Graph make_model(const NamedModel& model, const ModelOptions& options) {
   if (model.traits.cifar_only && options.form == Form::imagenet)
-    throw Error(fmt::format("'{}' is a network for 32 x 32 images and has no ImageNet form", name),
+    throw Error(fmt::format("'{}' is a network for 32 x 32 images and has no ImageNet form", model.name),
                 "use resnet18, or the CIFAR form", ExitCode::usage);
   if (!(options.aux >= 0))
     throw Error(fmt::format("an auxiliary loss cannot weigh {}", options.aux), "0.4 is usual",
                 ExitCode::usage);
   if (options.aux > 0 && !model.traits.auxiliary)
-    throw Error(fmt::format("'{}' has no auxiliary head", name), "inception_v3 has one", ExitCode::usage);
+    throw Error(fmt::format("'{}' has no auxiliary head", model.name), "inception_v3 has one",
+                ExitCode::usage);
   Graph graph = model.make(options);
   check_trainable(graph, model.name, options);
   check_has<Dropout>(graph, options.dropout, "dropout");
@@ -110,14 +110,11 @@ void register_model(NamedModel model) {
   models().push_back(std::move(model));
 }
 
-void register_graph(GraphFile file) {
-  std::erase_if(models(), [&](const NamedModel& model) { return model.name == file.model(); });
-  const std::string name = file.model();
-  const UsualOptions usual = file.usual();
-  const auto make = [file = std::make_shared<const GraphFile>(std::move(file))](const ModelOptions& options) {
-    return file->graph(options);
-  };
-  models().push_back({name, make, {.usual = usual}, general_recipe()});
+NamedModel model_of(std::shared_ptr<const GraphFile> file) {
+  return {.name = file->model(),
+          .make = [file](const ModelOptions& options) { return file->graph(options); },
+          .traits = {.usual = file->usual()},
+          .recipe = general_recipe()};
 }
 
 std::vector<std::string> model_names() {
@@ -126,10 +123,7 @@ std::vector<std::string> model_names() {
   return names;
 }
 
-UsualOptions usual_options_of(std::string_view name) { return known(name).traits.usual; }
-
-Recipe recipe_of(std::string_view name) {
-  const NamedModel& model = known(name);
+Recipe recipe_of(const NamedModel& model) {
   return model.recipe ? *model.recipe : shipped_recipe(model.name);
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,21 +35,23 @@ struct NamedModel {
 // has no name, no function, or the name of another.
 void register_model(NamedModel);
 
-// Makes the network of a graph.json known by its name, in place of any other model of that name, with the
-// general recipe. Call it before any thread makes a model.
-void register_graph(GraphFile);
-
-// Throws Error (usage) when there is no such model (it lists the known names, and suggests the nearest), or
-// the model lacks this form or an auxiliary head. Throws Error when its graph has no loss or another
-// micro-batch. "squeezenet" means "squeezenet1_0".
-Graph make_model(std::string_view name, const ModelOptions& = {});
+// Throws Error (usage) when there is no such model; it lists the known names, and suggests the nearest.
+// "squeezenet" means "squeezenet1_0".
+const NamedModel& known_model(std::string_view name);
 std::vector<std::string> model_names();
 
-// Returns what the model takes where its options leave it open. Throws Error (usage) when there is no such
-// model.
-UsualOptions usual_options_of(std::string_view name);
+// Returns the network of a graph.json as a model of its name, with the general recipe.
+NamedModel model_of(std::shared_ptr<const GraphFile>);
 
-// Returns how the model is trained by default. Throws Error (usage) when there is no such model.
-Recipe recipe_of(std::string_view name);
+// Throws Error (usage) when the model lacks this form or an auxiliary head. Throws Error when its graph has
+// no loss or another micro-batch.
+Graph make_model(const NamedModel&, const ModelOptions& = {});
+inline Graph make_model(std::string_view name, const ModelOptions& options = {}) {
+  return make_model(known_model(name), options);
+}
+
+// Returns how the model is trained by default.
+Recipe recipe_of(const NamedModel&);
+inline Recipe recipe_of(std::string_view name) { return recipe_of(known_model(name)); }
 
 }  // namespace antichain

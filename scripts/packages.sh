@@ -7,9 +7,10 @@ clang_packages="clang libclang-rt-dev libomp-dev"
 # packaging/cluster/gather.sh takes these, which consist of headers, and the sources of those, for clusters.
 header_packages="libeigen3-dev nlohmann-json3-dev libcli11-dev libtomlplusplus-dev libxxhash-dev"
 packages_from_source="zlib libpng1.6 libjpeg-turbo fmtlib hdf5"
-# .ci/run needs these as well: for the format, Graphviz and matplotlib for pictures, PyTorch
-# and ONNX to import models, a Slurm of two emulated nodes, and a debugger for what crashes there.
-check_packages="$clang_packages clang-format git graphviz gdb
+# .ci/run needs these as well: for the format, Graphviz and matplotlib for pictures, groff for the page of
+# man, PyTorch and ONNX to import models, a Slurm of two emulated nodes, and a debugger for what crashes
+# there.
+check_packages="$clang_packages clang-format git graphviz groff-base gdb
   python3 python3-matplotlib python3-onnx python3-torch python3-torchvision slurm-wlm munge iproute2 procps shellcheck"
 
 # Open MPI refuses root unless told otherwise; in a container there is nobody else.

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <optional>
@@ -15,18 +14,11 @@
 #include "app/cli/output_file.h"
 #include "framework/error.h"
 #include "framework/known_names.h"
+#include "framework/parse_number.h"
 #include "framework/units.h"
 
 namespace antichain {
 namespace {
-
-// Reads the whole text as a number, or returns false.
-template <typename Number>
-bool read(const std::string& text, Number& value) {
-  const char* end = text.data() + text.size();
-  const auto [stop, failed] = std::from_chars(text.data(), end, value);
-  return failed == std::errc() && stop == end && !text.empty();
-}
 
 // This makes a file to find out, because permissions say nothing to root nor on a read-only file system.
 bool takes_files(const std::filesystem::path& folder) {
@@ -69,8 +61,8 @@ std::optional<double> parse_rate(std::string_view text) {
 
 Accepts whole_between(int64_t least, int64_t most) {
   return {[=](const std::string& option, const std::string& text) {
-    int64_t value = 0;
-    if (!read(text, value) || value < least || value > most)
+    const auto value = parse_number<int64_t>(text);
+    if (!value || *value < least || *value > most)
       refuse_value(option, fmt::format("a whole number from {} to {}", grouped(least), grouped(most)), text);
     return text;
   }};
@@ -78,8 +70,8 @@ Accepts whole_between(int64_t least, int64_t most) {
 
 Accepts number_between(double least, double most) {
   return {[=](const std::string& option, const std::string& text) {
-    double value = 0;
-    if (!read(text, value) || !(value >= least && value <= most))  // in this form it refuses NaN
+    const auto value = parse_number<double>(text);
+    if (!value || !(*value >= least && *value <= most))  // in this form it refuses NaN
       refuse_value(
           option,
           fmt::format("a number from {:g} to {}{:g}", least, is_short(most) ? "" : "less than ", most), text);
@@ -116,11 +108,12 @@ Accepts one_of(const std::string& what, std::vector<std::string> known) {
   return {read, known};
 }
 
-Accepts checked_by(std::function<void(const std::string&)> parse) {
-  return {[parse = std::move(parse)](const std::string&, const std::string& text) {
+Accepts checked_by(std::function<void(const std::string&)> parse, std::vector<std::string> names) {
+  const auto read = [parse = std::move(parse)](const std::string&, const std::string& text) {
     parse(text);
     return text;
-  }};
+  };
+  return {read, std::move(names)};
 }
 
 void check_writable(const std::vector<std::string>& files) {

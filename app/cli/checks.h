@@ -12,7 +12,7 @@ namespace antichain {
 struct Accepts {
   // Returns the value as a variable takes it, or throws a usage Error. Empty: it accepts any text.
   std::function<std::string(const std::string& option, const std::string& text)> read = {};
-  std::vector<std::string> names = {};  // all values, where they are names
+  std::vector<std::string> names = {};  // those of its values that have names
 };
 Accepts whole_between(int64_t least, int64_t most);  // a whole number, both ends included
 Accepts number_between(double least, double most);   // finite, both ends included
@@ -23,7 +23,7 @@ Accepts time_between(double least, double most);  // 90, 2h, 1h30m, 20us
 // Accepts one of `known`, else suggests the nearest. `what` names the kind: "model".
 Accepts one_of(const std::string& what, std::vector<std::string> known);
 // Accepts what `parse` does not refuse by throwing.
-Accepts checked_by(std::function<void(const std::string&)> parse);
+Accepts checked_by(std::function<void(const std::string&)> parse, std::vector<std::string> names = {});
 
 // Finds out whether these files can be written, before the work whose results they shall hold; "" is no file.
 // Throws Error naming the file when its folder is missing or takes no files, or when the file is neither a

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "app/cli/command_parser.h"
+#include "app/cli/help.h"
 #include "app/cli/option_row.h"
 #include "app/cli/output_file.h"
 #include "app/cli/overwriting.h"
@@ -29,11 +30,9 @@ struct NamedCommand {
 NamedCommand named_command(const CLI::App& app, const std::vector<std::string>& words) {
   NamedCommand named{&app};
   for (; named.words < words.size(); ++named.words) {
-    const std::vector<const CLI::App*> commands = named.app->get_subcommands(nullptr);
-    const auto next = std::ranges::find(commands, words[named.words],
-                                        [](const CLI::App* command) { return command->get_name(); });
-    if (next == commands.end()) break;
-    named.app = *next;
+    const CLI::App* const next = find_command(*named.app, words[named.words]);
+    if (next == nullptr) break;
+    named.app = next;
   }
   return named;
 }
@@ -48,12 +47,6 @@ bool takes_value(const CLI::App& command, const std::string& word) {
 
 [[noreturn]] void refuse_empty(const std::string& what) {
   throw Error(what, "is a variable of your script not set?", ExitCode::usage);
-}
-
-std::vector<std::string> command_names(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
-  return names;
 }
 
 void check_command(const CLI::App& app, const std::vector<std::string>& words) {
@@ -74,12 +67,7 @@ const CLI::App& parsed_command(const CLI::App& app) {
   return commands.empty() ? app : parsed_command(*commands[0]);
 }
 
-std::string path_of(const CLI::App& command) {
-  return command.get_parent() == nullptr ? command.get_name()
-                                         : path_of(*command.get_parent()) + " " + command.get_name();
-}
-
-std::string hint(const CLI::App& app) { return fmt::format("see {} --help", path_of(parsed_command(app))); }
+std::string hint(const CLI::App& app) { return fmt::format("see {} --help", words_of(parsed_command(app))); }
 
 // Returns the nearest of the names, as "--name". It compares letters first, then names that other programs
 // use, then the longest that the word begins with, as --batch-size and --batchsize begin with --batch.
@@ -105,7 +93,7 @@ std::string nearest_option(const std::string& word, const std::vector<std::strin
   const CLI::App& command = parsed_command(app);
   const std::string extra = app.remaining(true).at(0), word = extra.substr(0, extra.find('='));
   if (!word.starts_with("-")) {
-    throw Error(fmt::format("{} has no use for the word '{}'", path_of(command), word), hint(app),
+    throw Error(fmt::format("{} has no use for the word '{}'", words_of(command), word), hint(app),
                 ExitCode::usage);
   }
   const std::string near = nearest_option(word, option_names(command));
@@ -117,6 +105,8 @@ void print_once(const std::string& text) {
   begin_answer();
   if (rank_hint() == 0) fmt::print("{}", text);  // one of several processes prints
 }
+
+constexpr const char* help_all = "--help-all";
 
 // Turns "help plan" into "plan --help", and "version" into "--version".
 std::vector<std::string> with_flags_for_words(std::vector<std::string> words) {
@@ -194,6 +184,7 @@ CLI::App& add_command(CLI::App& app, const std::string& name, const std::string&
   CLI::App& command = *app.add_subcommand(std::make_shared<CommandParser>(description, name));
   command.formatter(app.get_formatter());
   command.footer("Example\n  " + example);
+  command.set_help_all_flag(help_all);
   const OptionGroup add(command, "Output");
   add("--config FILE", config_file, {},
       "read flags from this TOML file (name = value); flags given here override it", {output});
@@ -233,11 +224,13 @@ void parse_and_run(CLI::App& app, const std::vector<std::string>& given) {
     app.parse(reversed);
   } catch (const CLI::CallForHelp&) {
     print_once(parsed_command(app).help());
+  } catch (const CLI::CallForAllHelp&) {
+    print_once(parsed_command(app).help("", CLI::AppFormatMode::All));
   } catch (const CLI::CallForVersion& version) {
     print_once(version.what() + std::string("\n"));
   } catch (const CLI::Success&) {
     print_once(fmt::format("{}: nothing is wrong with the options, and nothing was run\n",
-                           path_of(parsed_command(app))));
+                           words_of(parsed_command(app))));
   } catch (const CLI::ExtrasError&) {
     refuse_extras(app);
   } catch (const CLI::ArgumentMismatch& error) {

@@ -19,5 +19,6 @@ void add_check(CLI::App&);
 void add_data(CLI::App&);
 void add_citations(CLI::App&);
 void add_compare(CLI::App&);
+void add_reference(CLI::App&);
 
 }  // namespace antichain

@@ -5,9 +5,8 @@
 
 #include <algorithm>
 #include <sstream>
-#include <string>
-#include <vector>
 
+#include "app/cli/command_parser.h"
 #include "app/cli/table.h"
 
 namespace antichain {
@@ -15,78 +14,81 @@ namespace {
 
 constexpr size_t text_width = 80, option_width = 26;
 
-// Texts say "antichain plan". Another program that calls run() (app/run.h) shows its own name there.
+const CLI::App& root_of(const CLI::App& app) {
+  return app.get_parent() == nullptr ? app : root_of(*app.get_parent());
+}
+
+// Texts say "antichain plan", whatever the program is called.
 std::string by_own_name(const CLI::App& app, std::string text) {
-  const CLI::App* root = &app;
-  while (root->get_parent() != nullptr) root = root->get_parent();
+  const CLI::App& root = root_of(app);
   const std::string ours = "antichain ";
-  for (const CLI::App* command : root->get_subcommands({}))
+  for (const CLI::App* command : root.get_subcommands({}))
     for (size_t at = 0; (at = text.find(ours + command->get_name(), at)) != std::string::npos; ++at)
-      text.replace(at, ours.size(), root->get_name() + " ");
+      text.replace(at, ours.size(), root.get_name() + " ");
   return text;
+}
+
+OptionHelp option_help(const CLI::App& command, const CLI::Option& option, const OptionRow& row) {
+  OptionHelp help{.names = {option.get_single_name()},
+                  .group = option.get_group(),
+                  .text = by_own_name(command, option.get_description()),
+                  .values = row.accepts.names,
+                  .matters = row.matters};
+  if (!option.get_lnames().empty()) {
+    help.names.clear();
+    for (const std::string& name : option.get_lnames()) help.names.push_back("--" + name);
+    if (option.get_items_expected_max() > 0) help.value = option.get_type_name();
+  }
+  if (option.get_required()) help.text += " [required]";
+  if (!option.get_default_str().empty()) help.text += fmt::format(" [{}]", option.get_default_str());
+  return help;
+}
+
+std::vector<OptionHelp> options_of(const CLI::App& app) {
+  const auto* command = dynamic_cast<const CommandParser*>(&app);
+  std::vector<OptionHelp> options;
+  std::vector<std::string> groups;
+  for (const OptionRow& row : command ? command->rows : std::vector<OptionRow>()) {
+    options.push_back(option_help(app, *app.get_option(row.option_name()), row));
+    const std::string& group = options.back().group;
+    if (std::ranges::find(groups, group) == groups.end()) groups.push_back(group);
+  }
+  if (const auto output = std::ranges::find(groups, "Output"); output != groups.end())
+    std::rotate(output, output + 1, groups.end());  // --config is in it, and is declared first
+  std::ranges::stable_sort(options, {}, [&](const OptionHelp& option) {
+    return std::ranges::find(groups, option.group) - groups.begin();
+  });
+  return options;
 }
 
 std::string entry(const std::string& head, const std::string& text) {
   return hanging("  " + head, option_width, text, text_width);
 }
 
-std::string entry(const CLI::App& app, const CLI::Option& option) {
-  const bool positional = option.get_lnames().empty();
-  std::string head = positional ? option.get_single_name() : "--" + option.get_lnames().front();
-  if (!positional && option.get_items_expected_max() > 0 && !option.get_type_name().empty())
-    head += " " + option.get_type_name();
-  std::string text = by_own_name(app, option.get_description());
-  if (option.get_required()) text += " [required]";
-  if (!option.get_default_str().empty()) text += fmt::format(" [{}]", option.get_default_str());
-  return entry(head, text);
-}
-
-// Returns "antichain data pack".
-std::string words_of(const CLI::App& app) {
-  return app.get_parent() == nullptr ? app.get_name() : words_of(*app.get_parent()) + " " + app.get_name();
-}
-
-std::string commands_of(const CLI::App& app, const std::string& path) {
+std::string text_of_commands(const CommandHelp& program, bool is_root) {
   std::string text = "\nCommands\n";
-  for (const CLI::App* command : app.get_subcommands({}))
-    text += entry(command->get_name(), command->get_description());
-  const bool all = app.get_parent() == nullptr;
-  if (all)
-    text += entry("help", "list the options of a command: " + path + " help train") +
+  for (const CommandHelp& command : program.commands)
+    text += entry(command.words.substr(program.words.size() + 1), command.description);
+  if (is_root)
+    text += entry("help", "list the options of a command: " + program.words + " help train") +
             entry("version", "print the version");
-  return text + "\n" + (all ? path + " help COMMAND" : path + " COMMAND --help") +
+  return text + "\n" + program.words + (is_root ? " help COMMAND" : " COMMAND --help") +
          " lists the options of a command.\n";
 }
 
-// Returns "A B ": what a command takes without an option name.
-std::string operands_of(const CLI::App& command) {
-  std::string text;
-  for (const CLI::Option* option : command.get_options())
-    if (option->get_lnames().empty()) text += option->get_single_name() + " ";
-  return text;
-}
-
-std::string options_of(const CLI::App& command) {
-  std::vector<std::string> groups;  // in the order of declaration
-  for (const CLI::Option* option : command.get_options()) {
-    if (option != command.get_help_ptr() && std::ranges::find(groups, option->get_group()) == groups.end())
-      groups.push_back(option->get_group());
-  }
-  if (const auto output = std::ranges::find(groups, "Output"); output != groups.end())
-    std::rotate(output, output + 1, groups.end());  // --config is in it, and is declared first
-  std::string text;
-  for (const std::string& group : groups) {
-    text += "\n" + group + "\n";
-    for (const CLI::Option* option : command.get_options())
-      if (option != command.get_help_ptr() && option->get_group() == group) text += entry(command, *option);
+std::string text_of_options(const CommandHelp& command, bool all) {
+  std::string text, group;
+  for (const OptionHelp& option : command.options) {
+    if (!all && !option.matters) continue;
+    if (option.group != group) text += "\n" + (group = option.group) + "\n";
+    text += entry(option.head(), option.text);
   }
   return text;
 }
 
-// Formats the example of a footer so that it can be copied to a shell: a long line is continued after a
-// backslash.
-std::string footer_of(const CLI::App& app) {
-  std::istringstream lines(by_own_name(app, app.get_footer()));
+// Formats an example so that it can be copied to a shell: a long line is continued after a backslash.
+std::string in_lines(const std::string& example) {
+  std::istringstream lines(example);
   std::string text;
   for (std::string line; std::getline(lines, line);) {
     for (size_t blank; line.size() > text_width &&
@@ -100,18 +102,43 @@ std::string footer_of(const CLI::App& app) {
 
 class Help : public CLI::FormatterBase {
  public:
-  std::string make_help(const CLI::App* app, std::string, CLI::AppFormatMode) const override {
-    const bool group = !app->get_subcommands({}).empty();
-    const std::string name = words_of(*app);
-    return fmt::format("{}\nUsage: {} {}[OPTIONS]\n{}{}",
-                       hanging("", 0, name + ": " + app->get_description(), text_width), name,
-                       group ? "COMMAND " : operands_of(*app),
-                       group ? commands_of(*app, name) : options_of(*app), footer_of(*app));
+  std::string make_help(const CLI::App* app, std::string, CLI::AppFormatMode mode) const override {
+    const CommandHelp help = help_of(*app);
+    const bool all =
+        mode == CLI::AppFormatMode::All || std::ranges::all_of(help.options, &OptionHelp::matters);
+    return hanging("", 0, help.words + ": " + help.description, text_width) + "\nUsage: " + usage_of(help) +
+           "\n" +
+           (help.commands.empty() ? text_of_options(help, all)
+                                  : text_of_commands(help, app->get_parent() == nullptr)) +
+           in_lines(help.example) +
+           (all ? ""
+                : fmt::format("\n{} --help-all lists all {} options.\n", help.words, help.options.size()));
   }
 };
 
 }  // namespace
 
 std::shared_ptr<CLI::FormatterBase> help_formatter() { return std::make_shared<Help>(); }
+
+CommandHelp help_of(const CLI::App& app) {
+  CommandHelp help{.words = words_of(app),
+                   .description = by_own_name(app, app.get_description()),
+                   .example = by_own_name(app, app.get_footer()),
+                   .options = options_of(app)};
+  for (const CLI::App* command : app.get_subcommands({})) help.commands.push_back(help_of(*command));
+  return help;
+}
+
+std::string words_of(const CLI::App& app) {
+  return app.get_parent() == nullptr ? app.get_name() : words_of(*app.get_parent()) + " " + app.get_name();
+}
+
+std::string usage_of(const CommandHelp& command) {
+  std::string usage = command.words + " ";
+  if (!command.commands.empty()) usage += "COMMAND ";
+  for (const OptionHelp& option : command.options)
+    if (option.is_word()) usage += option.names[0] + " ";
+  return usage + "[OPTIONS]";
+}
 
 }  // namespace antichain

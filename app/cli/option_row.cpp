@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdlib>
 #include <string_view>
 #include <type_traits>
@@ -12,16 +12,16 @@
 
 #include "app/cli/command_parser.h"
 #include "framework/error.h"
+#include "framework/parse_number.h"
 
 namespace antichain {
 namespace {
 
 template <class Number>
 void assign(const std::string& text, Number& to) {
-  std::conditional_t<std::is_integral_v<Number>, Number, long double> value = 0;
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
-  ANTICHAIN_CHECK(failed == std::errc() && end == text.data() + text.size(), "the row accepts only numbers");
-  to = Number(value);
+  const auto value = parse_number<std::conditional_t<std::is_integral_v<Number>, Number, long double>>(text);
+  ANTICHAIN_CHECK(value, "the row accepts only numbers");
+  to = Number(*value);
 }
 
 template <class Number>
@@ -64,10 +64,9 @@ const char* name_of(OptionKind kind) {
 
 std::string OptionRow::parser_name() const { return name.substr(0, name.find(' ')); }
 
-std::string OptionRow::setting() const {
-  const std::string own = parser_name().substr(name.starts_with("--") ? 2 : 0);
-  return own.substr(0, own.find(','));
-}
+std::string OptionRow::option_name() const { return name.substr(0, name.find_first_of(" ,")); }
+
+std::string OptionRow::setting() const { return option_name().substr(name.starts_with("--") ? 2 : 0); }
 
 std::string OptionRow::value_name() const {
   const size_t blank = name.find(' ');
@@ -107,6 +106,16 @@ CLI::Option* add_option(CLI::App& command, const std::string& group, std::string
 
 const std::vector<OptionRow>& rows_of(const CLI::App& command) {
   return dynamic_cast<const CommandParser&>(command).rows;
+}
+
+void show_first(CLI::App& command, const std::vector<std::string>& options) {
+  std::vector<OptionRow>& rows = dynamic_cast<CommandParser&>(command).rows;
+  const auto is_one = [&](const OptionRow& row) {
+    return std::ranges::find(options, row.option_name()) != options.end();
+  };
+  ANTICHAIN_CHECK(std::ranges::count_if(rows, is_one) == std::ssize(options),
+                  "help shows options that exist");
+  for (OptionRow& row : rows) row.matters = is_one(row);
 }
 
 }  // namespace antichain

@@ -63,8 +63,10 @@ struct OptionRow {
   std::string help;  // a default in brackets at its end is shown in place of the variable's
   Changes changes = {};
   std::string usual_fact = {};  // the fact's value before anything is read
+  bool matters = true;          // --help shows it; --help-all shows the others, too
 
   std::string parser_name() const;  // "--flip,!--no-flip"
+  std::string option_name() const;  // "--flip"
   std::string setting() const;      // "flip"
   std::string value_name() const;   // "N"; "" of a flag
   std::string fact() const;         // the fact's value, now
@@ -89,5 +91,8 @@ struct OptionGroup {
 };
 // Returns the rows of a command of add_command().
 const std::vector<OptionRow>& rows_of(const CLI::App& command);
+
+// Has --help show these options alone, the dozen that matter most; --help-all shows all.
+void show_first(CLI::App& command, const std::vector<std::string>& options);
 
 }  // namespace antichain

@@ -110,6 +110,17 @@ void check_no_output_is(const std::string& what, const std::vector<std::string>&
   });
 }
 
+void check_replaces_only(const std::string& kind, const std::string& file,
+                         const std::function<void()>& read) {
+  if (is_stream(file) || !exists(file)) return;
+  try {
+    read();
+  } catch (const Error&) {
+    throw Error(fmt::format("{} is there already and would be replaced, but it is not {}", file, kind),
+                "name another file, or move that one", ExitCode::usage);
+  }
+}
+
 void check_nothing_is_overwritten(const CLI::App& command) {
   const std::vector<NamedFile> files = named_files(command);
   for (size_t i = 0; i < files.size(); ++i)

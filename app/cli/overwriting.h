@@ -22,4 +22,8 @@ void check_no_output_is(const std::string& what,
                         const std::function<bool(const std::string& file, const std::string& option)>& is);
 void check_no_output_is(const std::string& what, const std::vector<std::string>& files);
 
+// Throws a usage Error where a file that is to be written is there already and is nothing of `kind`, which
+// `read` finds out by throwing an Error.
+void check_replaces_only(const std::string& kind, const std::string& file, const std::function<void()>& read);
+
 }  // namespace antichain

@@ -14,12 +14,6 @@
 namespace antichain {
 namespace {
 
-const CLI::App* find_command(const CLI::App& app, const std::string& name) {
-  const std::vector<const CLI::App*> commands = app.get_subcommands(nullptr);
-  const auto found = std::ranges::find(commands, name, [](const CLI::App* c) { return c->get_name(); });
-  return found == commands.end() ? nullptr : *found;
-}
-
 // A SettingPlace is the line of a file that an error message refers to.
 class SettingPlace {
  public:
@@ -42,12 +36,9 @@ const CLI::App& command_of(const CLI::App& program, const SettingsSection& secti
   const CLI::App* app = &program;
   for (const std::string& name : section.path) {
     const CLI::App* const next = find_command(*app, name);
-    if (next == nullptr) {
-      std::vector<std::string> known;
-      for (const CLI::App* command : app->get_subcommands(nullptr)) known.push_back(command->get_name());
+    if (next == nullptr)
       place.refuse(fmt::format("[{}] names no command", fmt::join(section.path, ".")),
-                   did_you_mean(name, known));
-    }
+                   did_you_mean(name, command_names(*app)));
     app = next;
   }
   return *app;
@@ -99,9 +90,22 @@ void check_setting(const CLI::App& command, const Setting& setting, const Settin
 
 }  // namespace
 
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
+  return names;
+}
+
+const CLI::App* find_command(const CLI::App& app, const std::string& name) {
+  const auto is_it = [&](const CLI::App* command) { return command->get_name() == name; };
+  const std::vector<const CLI::App*> found = app.get_subcommands(is_it);
+  return found.empty() ? nullptr : found[0];
+}
+
 CLI::Option* find_option(const CLI::App& command, const std::string& name) {
   for (const CLI::Option* option : command.get_options()) {
-    const bool ours = option != command.get_help_ptr() && option->get_lnames() != CLI::results_t{"config"};
+    const bool ours = option != command.get_help_ptr() && option != command.get_help_all_ptr() &&
+                      option->get_lnames() != CLI::results_t{"config"};
     if (ours && std::ranges::find(option->get_lnames(), name) != option->get_lnames().end())
       return const_cast<CLI::Option*>(option);
   }

@@ -1,4 +1,5 @@
-// This file turns a settings file into words of a command line.
+// This file finds commands and options by their names, and turns a settings file into words of a command
+// line.
 #pragma once
 
 #include <string>
@@ -8,11 +9,14 @@
 
 namespace antichain {
 
+std::vector<std::string> command_names(const CLI::App&);                 // below it
+const CLI::App* find_command(const CLI::App&, const std::string& name);  // or nullptr
+
 // Returns the option of that long name ("batch") that a settings file may give, or nullptr where there is
 // none.
 CLI::Option* find_option(const CLI::App& command, const std::string& name);
 
-// Returns the long names of all options, --help and --config included.
+// Returns the long names of all options, --help, --help-all and --config included.
 std::vector<std::string> option_names(const CLI::App& command);
 
 // Returns --name=value words for the command that `path` names below `program`: first what the file says

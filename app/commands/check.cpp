@@ -52,7 +52,7 @@
 #include "app/cli/table.h"
 #include "app/commands/recording.h"
 #include "app/obtain/whole_network.h"
-#include "app/options/network_form.h"
+#include "app/options/weight_file_options.h"
 #include "framework/error.h"
 #include "framework/files/state_dict.h"
 #include "framework/printable.h"
@@ -72,7 +72,8 @@ constexpr double times_moved = 20, most_allowed = 0.5;
 constexpr float recorded_rate = 1e-3f;
 
 struct CheckCommandOptions {
-  std::string graph, model, json_file;
+  GivenGraph graph;
+  std::string model, json_file;
   int classes = 0;
   MachineOptions machine;
 };
@@ -340,8 +341,8 @@ void report(const RecordedErrors& all, const GraphFile& file, int samples,
 }
 
 void run(const CheckCommandOptions& options, Rank& rank) {
-  const GraphFile file = read_graph_file(options.graph);
-  const auto beside = [graph = graph_file_in(options.graph)](const char* name) {
+  const GraphFile& file = *options.graph.file;
+  const auto beside = [graph = graph_file_in(options.graph.path)](const char* name) {
     return std::filesystem::path(graph).replace_filename(name).string();
   };
   const Recording recording(beside(check_in_folder));

@@ -25,7 +25,7 @@
 #include "app/job/preflight.h"
 #include "app/obtain/data_options.h"
 #include "app/obtain/whole_network.h"
-#include "app/options/network_form.h"
+#include "app/options/weight_file_options.h"
 #include "framework/error.h"
 #include "framework/files/checkpoint_weights.h"
 #include "framework/json.h"
@@ -37,12 +37,11 @@ namespace antichain {
 namespace {
 
 struct EvaluateOptions {
-  NetworkForm network;
+  NetworkOptions network;
   bool model_given = false;
   MachineOptions machine;
   int batch = 100;
   DataOptions data;
-  std::string precision = "float32";
   std::string weights_file, logits_file, format, json_file;
   std::string settings;  // all settings, compared between ranks
 };
@@ -123,7 +122,7 @@ Weights logits_file(const Evaluation& result, const DataSet& test, int64_t class
 }
 
 // Collective. Returns the form that was given, else the one that the checkpoint names.
-NetworkForm form_of(const EvaluateOptions& options, Rank& rank) {
+NetworkOptions form_of(const EvaluateOptions& options, Rank& rank) {
   if (options.model_given) return options.network;
   const std::string said = on_rank_zero(rank.job, [&] {
     if (!is_in_checkpoint(options.weights_file))
@@ -137,20 +136,17 @@ NetworkForm form_of(const EvaluateOptions& options, Rank& rank) {
     return fmt::format("{} {} {} {}", facts["model"], facts["form"], facts["classes"],
                        facts["auxiliary loss"]);
   });
-  NetworkForm form = options.network;
+  NetworkOptions form = options.network;
   std::istringstream(said) >> form.model >> form.form >> form.classes >> form.aux;
   return form;
 }
 
 // Makes the network for the data set: with its image size, and with its classes where they follow from it.
-Graph network_for(const DataSet& test, NetworkForm form, const EvaluateOptions& options) {
+Graph network_for(const DataSet& test, NetworkOptions form, const EvaluateOptions& options) {
   const Shape chw = test.image_shape();
-  if (chw[1] != chw[2])
-    throw Error(fmt::format("{} has images of {} x {} pixels, but networks take square ones", test.name(),
-                            chw[1], chw[2]),
-                "antichain data pack --size N makes them square");
+  form.image = square_side(test.name(), chw[1], chw[2]);
   if (form.classes == 0 && brings_classes(options.data)) form.classes = test.classes();
-  return make_model(form.model, form.options(options.batch, int(chw[1])));
+  return form.made(options.batch);
 }
 
 void run(const EvaluateOptions& options, Rank& rank, SharedData& shared) {
@@ -162,8 +158,8 @@ void run(const EvaluateOptions& options, Rank& rank, SharedData& shared) {
   warn_of_crowding(rank);
   const std::shared_ptr<const DataSet> test = obtain_data(options.data, rank, shared).test;
   const Graph model = network_for(*test, form_of(options, rank), options);
-  WholeNetwork network(model, parse_precision(options.precision), options.weights_file, rank.job.size(),
-                       Mode::evaluate, rank);
+  WholeNetwork network(model, parse_precision(options.network.precision), options.weights_file,
+                       rank.job.size(), Mode::evaluate, rank);
   check_same_kernels(rank, options.machine, network.stage().graph());
   if (network.classes() < test->classes()) {
     throw Error(fmt::format("the network has {} classes, but {} has {}", network.classes(), test->name(),
@@ -180,7 +176,7 @@ void run(const EvaluateOptions& options, Rank& rank, SharedData& shared) {
                   format_of(options.format, options.logits_file));
   }
   const nlohmann::ordered_json json = {{"model", model.model()}, {"data", test->name()},
-                                       {"images", test->size()}, {"precision", options.precision},
+                                       {"images", test->size()}, {"precision", options.network.precision},
                                        {"loss", result.loss},    {"accuracy", result.accuracy}};
   write_output(options.json_file, json.dump(2) + "\n");
 }
@@ -206,17 +202,19 @@ void add_evaluate(CLI::App& app) {
   add_option(command, "Data", "--batch N", options->batch, whole_between(1, 1'000'000),
              "images at a time, on each rank");
   add_machine_options(command, options->machine);
-  add_precision_option(command, options->precision);
+  add_precision_option(command, options->network.precision);
   add_format_option(command, options->format);
   add_output_option(command, "--logits", options->logits_file, "write logits and labels of every test image");
   command.get_option("--format")->needs("--logits");
   add_output_option(command, "--json", options->json_file, "write loss and accuracy");
+  show_first(command, {"--model", "--graph", "--form", "--weights", "--dataset", "--data-dir", "--batch",
+                       "--local", "--device", "--precision", "--logits", "--json"});
   command.callback([options, &command, model] {
-    options->model_given = model->count() > 0 || !options->network.graph.empty();
+    options->model_given = model->count() > 0 || options->network.graph.given();
     check(options->data);
-    if (!options->logits_file.empty()) format_of(options->format, options->logits_file);
+    check_weights_output(options->format, options->logits_file);
     options->settings = settings_of(command);
-    if (options->model_given) options->data.channels = usual_options_of(options->network.model).channels;
+    if (options->model_given) options->data.channels = options->network.chosen().traits.usual.channels;
     SharedData shared;
     run_job(options->machine, [&](Rank& rank) { run(*options, rank, shared); });
   });

@@ -10,9 +10,10 @@
 #include "app/cli/commands.h"
 #include "app/cli/number_text.h"
 #include "app/cli/option_row.h"
+#include "app/cli/overwriting.h"
 #include "app/obtain/init_weights.h"
-#include "app/options/network_form.h"
 #include "app/options/options.h"
+#include "app/options/weight_file_options.h"
 #include "framework/error.h"
 #include "framework/files/state_dict.h"
 #include "framework/json.h"
@@ -25,8 +26,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
+const std::string made_by_export = "antichain ";  // and its version
+
 struct ExportOptions {
-  NetworkForm network;
+  NetworkOptions network;
   uint64_t seed = 0;
   InitOptions init;
   std::string format, out_file;
@@ -49,9 +52,17 @@ void write_folder(const fs::path& folder, const Graph& graph, const Weights& wei
   std::error_code failed;
   fs::create_directory(folder, failed);
   if (failed) throw Error(fmt::format("can't make the folder {}: {}", folder.string(), failed.message()));
-  write_file((folder / graph_in_folder).string(),
-             to_graph_json(graph, fmt::format("antichain {}", version())));
+  write_file((folder / graph_in_folder).string(), to_graph_json(graph, made_by_export + version()));
   write_weights((folder / weights_in_folder).string(), weights, WeightFormat::safetensors);
+}
+
+// The folder of a network that another program made is not written to.
+void check_folder(const fs::path& folder) {
+  const auto made_here = [graph = (folder / graph_in_folder).string()] {
+    if (!read_graph_file(graph).made_by().starts_with(made_by_export)) throw Error("it is another's");
+  };
+  for (const char* name : {graph_in_folder, weights_in_folder, check_in_folder})
+    check_replaces_only("of a network that antichain export wrote", (folder / name).string(), made_here);
 }
 
 void check_destination(const ExportOptions& options) {
@@ -63,17 +74,16 @@ void check_destination(const ExportOptions& options) {
                     "makes one",
                     options.out_file),
         ExitCode::usage);
-  if (!wants_folder(options)) {
-    format_of(options.format, options.out_file);
-  } else if (options.format == "hdf5") {
+  if (!wants_folder(options)) return check_weights_output(options.format, options.out_file);
+  if (options.format == "hdf5")
     throw Error("--format hdf5 is given, but the weights of a folder are safetensors", "leave it out",
                 ExitCode::usage);
-  }
+  check_folder(options.out_file);
 }
 
 void run(const ExportOptions& options) {
   check_destination(options);
-  const Graph graph = make_model(options.network.model, options.network.options(2));  // batch norm wants two
+  const Graph graph = options.network.made(2);  // batch norm wants two
   const Weights weights = weights_to_export(graph, options);
   if (rank_hint() > 0) return;  // under mpirun rank 0 writes
   if (wants_folder(options))
@@ -103,7 +113,8 @@ void add_export(CLI::App& app) {
                     "the file to write, or a folder NAME.antichain with the network and its weights")
       ->required();
   command.callback([options, seed] {
-    if (options->init.file().empty()) options->init.whole_file = weights_of_folder(options->network.graph);
+    if (options->init.file().empty())
+      options->init.whole_file = weights_of_folder(options->network.graph.path);
     if (const std::string& file = options->init.whole_file; !file.empty() && seed->count() > 0)
       throw Error(fmt::format("--seed draws weights, but all are those of {}", file),
                   "leave it out, or take what fits of a file with --init-partial", ExitCode::usage);

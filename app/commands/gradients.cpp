@@ -17,7 +17,7 @@
 #include "app/cli/option_row.h"
 #include "app/cli/output_file.h"
 #include "app/obtain/whole_network.h"
-#include "app/options/network_form.h"
+#include "app/options/weight_file_options.h"
 #include "framework/error.h"
 #include "framework/files/weights.h"
 #include "framework/json.h"
@@ -28,10 +28,8 @@ namespace antichain {
 namespace {
 
 struct GradientsOptions {
-  NetworkForm network;
+  NetworkOptions network{.microbatches = 1};
   MachineOptions machine;
-  double label_smoothing = 0;
-  int microbatches = 1;
   std::string weights_file, images_file, format, out_file, json_file;
 };
 
@@ -101,16 +99,12 @@ nlohmann::ordered_json summary(const NamedTensor& gradient) {
 }
 
 void run(const GradientsOptions& options, Rank& rank) {
-  GivenBatch batch(options.images_file, usual_options_of(options.network.model).channels);
-  if (batch.samples() % options.microbatches != 0)
-    throw Error(fmt::format("a batch of {} can't be cut into {} micro-batches of equal size", batch.samples(),
-                            options.microbatches),
-                "choose another --microbatches", ExitCode::usage);
-  ModelOptions form = options.network.options(batch.samples() / options.microbatches, batch.side());
-  form.dropout = 0, form.stochastic_depth = 0;
-  form.label_smoothing = float(options.label_smoothing);
-  const Graph model = make_model(options.network.model, form);
-  WholeNetwork network(model, Precision::float32, options.weights_file, options.microbatches, Mode::train,
+  GivenBatch batch(options.images_file, options.network.chosen().traits.usual.channels);
+  NetworkOptions of_batch = options.network;
+  of_batch.batch = batch.samples(), of_batch.image = batch.side();
+  of_batch.dropout = 0, of_batch.stochastic_depth = 0;
+  const Graph model = of_batch.made(of_batch.microbatch());
+  WholeNetwork network(model, Precision::float32, options.weights_file, of_batch.microbatches, Mode::train,
                        rank);
   batch.check_labels(network.classes());
   const WholeNetwork::Output output = network.run(batch);
@@ -143,23 +137,25 @@ void add_gradients(CLI::App& app) {
       app, "gradients", "loss and every gradient of one batch",
       "antichain gradients --model resnet18 --weights resnet18.h5 --images batch.h5 --out gradients.h5");
   add_form_options(command, options->network);
-  add_label_smoothing_option(command, options->label_smoothing);
+  add_label_smoothing_option(command, options->network.label_smoothing);
   add_option(command, "Weights", "--weights FILE", options->weights_file, {},
              "HDF5 or safetensors, named as in PyTorch's state_dict")
       ->required();
   add_option(command, "Data", "--images FILE", options->images_file, {},
              "HDF5 or safetensors with images (float32, N x C x H x H) and labels (int64, N)")
       ->required();
-  add_microbatches_option(command, options->microbatches, "Data");
+  add_microbatches_option(command, options->network.microbatches, "Data");
   add_one_rank_options(command, options->machine);
   add_format_option(command, options->format);
   add_output_option(command, "--out", options->out_file, "write every gradient, the logits and the loss");
   command.get_option("--format")->needs("--out");
   add_output_option(command, "--json", options->json_file,
                     "write the loss, and norm, sum and largest of every gradient");
+  show_first(command, {"--model", "--graph", "--form", "--weights", "--images", "--label-smoothing",
+                       "--microbatches", "--device", "--out", "--json"});
   command.callback([options] {
     check_writable({options->out_file, options->json_file});
-    if (!options->out_file.empty()) format_of(options->format, options->out_file);
+    check_weights_output(options->format, options->out_file);
     run_job(options->machine, [&](Rank& rank) { run(*options, rank); });
   });
 }

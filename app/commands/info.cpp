@@ -150,7 +150,7 @@ void list_nodes(const InfoOptions& options) {
              graph.model(), graph.microbatch(), options.machine.device, graph.hash(),
              counted(sum.nodes, "node"), counted(graph.size() - sum.nodes, "input"),
              counted(sum.parameters, "weight"), megaflops(sum.flops),
-             hanging("Recipe", 10, describe(recipe_of(options.network.model))), node_table(graph).str());
+             hanging("Recipe", 10, describe(recipe_of(options.network.chosen()))), node_table(graph).str());
   write_output(options.json_file, to_json(unpriced(graph, backend(options.machine.device).description())));
 }
 

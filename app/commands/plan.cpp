@@ -45,11 +45,12 @@ struct PlanCommandOptions {
   std::string json_file, dot_file, antichains_file;
   std::string runtime, runtime_file;
 
+  bool writes_plan() const { return !(json_file + dot_file + runtime).empty(); }
   std::vector<std::string> outputs() const { return {json_file, dot_file, antichains_file, runtime_file}; }
 };
 
 void check(const PlanCommandOptions& o) {
-  check(o.planning, o.compare);
+  check(o.planning, o.schedule.schedule, o.compare, !o.antichains_file.empty());
   if (o.compare && !o.planning.plan_file.empty())
     throw Error("--compare makes a plan by every method, but --plan gives one", "leave out one of them",
                 ExitCode::usage);
@@ -87,8 +88,7 @@ void write_plan(const PlanCommandOptions& options, const Plan& plan, const Profi
 void compare(const PlanCommandOptions& options, const Profile& profile, const PlanTask& task) {
   const Comparison comparison(profile, task);
   fmt::print("{}", comparison.str());
-  if (options.json_file.empty() && options.dot_file.empty() && options.runtime.empty()) return;
-  write_plan(options, comparison.plan(task.method), profile);
+  if (options.writes_plan()) write_plan(options, comparison.plan(task.method), profile);
 }
 
 // Returns whether the runtime can read the plan that the task makes.
@@ -194,9 +194,16 @@ void add_plan(CLI::App& app) {
   add_option(command, "Output", "--for NAME", options->runtime, one_of("runtime", runtime_names()),
              fmt::format("write the plan for another runtime: {}", fmt::join(runtimes, ", ")));
   add_output_option(command, "--out", options->runtime_file, "the file for --for [standard output]");
+  show_first(command,
+             {"--profile", "--plan", "--stages", "--method", "--replicas", "--cluster", "--memory-bytes",
+              "--compare", "--schedule", "--model", "--graph", "--batch", "--microbatches", "--json"});
   command.callback([options, &command] {
+    if (options->compare && command.count("--method") > 0 && !options->writes_plan())
+      throw Error(
+          "--compare plans by every method, and --method says whose plan a file gets, but none is named",
+          "leave out --method, or name a file with --json or --dot", ExitCode::usage);
     settle_batch(options->network);
-    settle_optimiser(command, recipe_of(options->network.model), options->optimiser);
+    settle_optimiser(command, recipe_of(options->network.chosen()), options->optimiser);
     if (!options->runtime.empty() && options->runtime_file.empty())
       keep_standard_output("--out", options->runtime_file = "-");
     run(*options);

@@ -135,9 +135,11 @@ void add_profile(CLI::App& app) {
       "time every engine that obeys the rule for each convolution, and say which is the fastest; training "
       "goes by the rule");
   add_output_option(command, "--json", options->json_file, "write the profile, for --profile");
+  show_first(command, {"--model", "--graph", "--form", "--batch", "--microbatches", "--precision", "--image",
+                       "--classes", "--local", "--device", "--threads", "--seconds", "--json"});
   command.callback([options, &command] {
     settle_batch(options->network);
-    settle_optimiser(command, recipe_of(options->network.model), options->optimiser);
+    settle_optimiser(command, recipe_of(options->network.chosen()), options->optimiser);
     run(*options);
   });
 }

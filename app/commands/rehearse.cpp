@@ -200,7 +200,7 @@ void rehearse_rank(const RehearseCommandOptions& o, const std::optional<Plan>& p
 }  // namespace
 
 void rehearse(const RehearseCommandOptions& options) {
-  check(options.planning);
+  check(options.planning, options.schedule.schedule);
   end_dry_run();
   if (const std::string& transport = options.machine.transport; transport != "auto" && transport != "mpi")
     throw Error(
@@ -257,6 +257,8 @@ void add_rehearse(CLI::App& app) {
   add_output_option(command, "--trace", options->trace_file,
                     "write the rehearsed step for ui.perfetto.dev or chrome://tracing");
   add_width_option(command, options->width);
+  show_first(command, {"--profile", "--plan", "--stages", "--method", "--replicas", "--cluster", "--schedule",
+                       "--microbatches", "--time-scale", "--steps", "--local", "--trace", "--json"});
   command.callback([options] { rehearse(*options); });
 }
 

@@ -78,7 +78,7 @@ void compare(const SimulateOptions& options, const GivenFiles& given, const Prof
 
 void run(const SimulateOptions& options) {
   const PlanningOptions& planning = options.planning;
-  check(planning);
+  check(planning, options.schedule.schedule);
   if (!says_how_many_stages(planning))
     throw Error("simulate needs a plan", "give --plan FILE, --stages N or --cluster FILE", ExitCode::usage);
   if (options.compare) check_comparison(options);
@@ -141,6 +141,9 @@ void add_simulate(CLI::App& app) {
   add_output_option(command, "--write-schedule", options->schedule_file,
                     "write the schedule, for --schedule: as text, or as FILE.csv in the compute-only form of "
                     "PyTorch's torch.distributed.pipelining");
+  show_first(command,
+             {"--profile", "--plan", "--stages", "--method", "--replicas", "--cluster", "--memory-bytes",
+              "--schedule", "--microbatches", "--compare-schedules", "--trace", "--html", "--json"});
   command.callback([options] { run(*options); });
 }
 

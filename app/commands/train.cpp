@@ -175,7 +175,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
     return "";
   });
   const InitOptions init = beginning.checkpoint.empty()
-                               ? with_weights_of(options.network.graph, options.init, job)
+                               ? with_weights_of(options.network.graph.path, options.init, job)
                                : InitOptions();  // the checkpoint has all weights
   const Weights initial = read_initial(init, graph, job);
   // 2. Measure what the network's nodes cost here, over the link that tensors will take.
@@ -279,7 +279,7 @@ void rehearse_training(const TrainCommandOptions& o, const CLI::App& command) {
   RehearseCommandOptions rehearsal = rehearsal_of(o.machine, o.planning, o.schedule, o.network.microbatches);
   check_no_output_is("the profile that is rehearsed", std::vector{rehearsal.planning.profile_file});
   const auto given = [&](const char* option) { return command.count(option) > 0; };
-  if (given("--model") || given("--graph")) rehearsal.model = make_model(o.network.model).model();
+  if (given("--model") || given("--graph")) rehearsal.model = make_model(o.network.chosen()).model();
   if (given("--precision")) rehearsal.precision = o.network.precision;
   if (given("--batch")) rehearsal.batch = o.network.batch;
   rehearsal.json_file = o.json_file;
@@ -298,7 +298,7 @@ void run(TrainCommandOptions& options, CLI::App& command) {
   if (options.machine.local == 0 && !launched_in_parallel()) check_launch(mpi_library(), 1);
   const StopRequests signals(StopRequests::Life::process);
   SharedData shared;
-  options.data.channels = usual_options_of(options.network.model).channels;
+  options.data.channels = options.network.chosen().traits.usual.channels;
   fit_network(options.network, options.data, shared);
   note_settings(options, command);
   run_job(options.machine, [&](Rank& rank) { train_rank(options, rank, shared); });
@@ -312,6 +312,9 @@ void add_train(CLI::App& app) {
       app, "train", "profile, plan and train",
       "mpirun -n 4 antichain train --model resnet18 --data-dir D --batch 128 --microbatches 8 --epochs 2");
   add_train_options(command, *options);
+  show_first(command,
+             {"--model", "--graph", "--batch", "--microbatches", "--dataset", "--data-dir", "--epochs",
+              "--lr", "--checkpoint", "--resume", "--schedule", "--local", "--device", "--results"});
   check_every_option_says_what_it_changes(command);
   options->rows = rows_of(command);
   command.callback([options, &command] {

@@ -13,7 +13,7 @@
 #include "app/data/tensor_stream.h"
 #include "app/obtain/augment_options.h"
 #include "app/obtain/data_options.h"
-#include "app/options/network_form.h"
+#include "app/options/weight_file_options.h"
 #include "data/loader.h"
 #include "data/mix.h"
 #include "framework/error.h"
@@ -137,6 +137,8 @@ void add_data_batches(CLI::App& data) {
       "the file to write: tensors images (f32, steps·batch x C x H x W) and labels (i64; of mixed "
       "images f32, steps·batch x classes)")
       ->required();
+  show_first(command, {"--dataset", "--data-dir", "--crop", "--flip", "--steps", "--first-step", "--batch",
+                       "--seed", "--format", "--out"});
   command.callback([options] { run(*options); });
 }
 

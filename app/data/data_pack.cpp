@@ -4,7 +4,6 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <memory>
 #include <optional>
 
@@ -20,6 +19,7 @@
 #include "data/image_folder.h"
 #include "data/pack.h"
 #include "framework/error.h"
+#include "framework/parse_number.h"
 #include "framework/paths.h"
 #include "pipeline/host/launch.h"
 #include "pipeline/host/stop_signals.h"
@@ -44,9 +44,8 @@ struct Size {
 Size parse_size(const std::string& text) {
   if (text.empty()) return {};
   const auto number = [](const std::string& digits) {
-    int value = 0;
-    const auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    return failed == std::errc() && end == digits.data() + digits.size() && value <= most_side ? value : 0;
+    const int value = parse_number<int>(digits).value_or(0);
+    return value <= most_side ? value : 0;
   };
   const size_t x = text.find('x');
   const Size size{number(text.substr(0, x)), number(x == std::string::npos ? text : text.substr(x + 1))};

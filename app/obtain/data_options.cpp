@@ -63,22 +63,19 @@ struct ImageForm {
 };
 
 void fit(NetworkOptions& network, const ImageForm& data, const std::string& name) {
-  if (data.height != data.width)
-    throw Error(fmt::format("{} has images of {} x {} pixels, but networks take square ones", name,
-                            data.height, data.width),
-                "antichain data pack --size N makes them square");
+  const int side = square_side(name, data.height, data.width);
   if (network.image != 0 && network.image != data.height)
     throw Error(fmt::format("--image {} is given, but {} has images of {} x {} pixels", network.image, name,
                             data.height, data.width),
                 "leave it out", ExitCode::usage);
-  if (!network.graph.empty() && network.classes < data.classes)
-    throw Error(fmt::format("the network of {} has {} classes, but {} has {}", network.graph, network.classes,
-                            name, data.classes),
+  if (network.graph.given() && network.classes < data.classes)
+    throw Error(fmt::format("the network of {} has {} classes, but {} has {}", network.graph.path,
+                            network.classes, name, data.classes),
                 "give a data set with fewer, or write the network again for this one", ExitCode::usage);
   if (network.classes != 0 && network.classes < data.classes)
     throw Error(fmt::format("--classes {} is given, but {} has {}", network.classes, name, data.classes),
                 "leave it out", ExitCode::usage);
-  network.image = int(data.height);
+  network.image = side;
   if (network.classes == 0) network.classes = data.classes;
 }
 
@@ -105,8 +102,10 @@ void add_data_options(CLI::App& app, DataOptions& o) {
     hint_at_files(name);
     refuse_name("data set", name, data_set_names());
   };
+  std::vector<std::string> names = data_set_names();
+  names.pop_back();  // hdf5:FILE is none
   const OptionGroup add(app, "Data");
-  add("--dataset NAME", o.dataset, checked_by(check_set),
+  add("--dataset NAME", o.dataset, checked_by(check_set, names),
       "cifar10; cifar100; synthetic: generated images; or hdf5:FILE, as antichain data pack writes it",
       {OptionKind::data});
   add("--data-dir DIR", o.data_dir, {},
@@ -119,6 +118,14 @@ void check(const DataOptions& o) {
   const std::string what = is_hdf5(o) ? "one file" : "generated";
   throw Error(fmt::format("--data-dir is given, but the data set {} is {}", o.dataset, what),
               "leave out --data-dir, or say --dataset cifar10 or cifar100", ExitCode::usage);
+}
+
+int square_side(const std::string& name, int64_t height, int64_t width) {
+  if (height != width)
+    throw Error(
+        fmt::format("{} has images of {} x {} pixels, but networks take square ones", name, height, width),
+        "antichain data pack --size N makes them square");
+  return int(height);
 }
 
 Obtained obtain_data(const DataOptions& o) {

@@ -48,6 +48,9 @@ class SharedData {
   DataSplits splits_;
 };
 
+// Returns the side of a data set's images. Throws Error when they are not square.
+int square_side(const std::string& name, int64_t height, int64_t width);
+
 // Says whether a network takes its number of classes from the data. The ten of CIFAR-10 and of generated
 // images are the form's usual ones, or those of a network for more classes.
 bool brings_classes(const DataOptions&);

@@ -4,11 +4,11 @@
 #include <CLI/CLI.hpp>
 
 #include <cctype>
-#include <charconv>
 #include <cstdlib>
 
 #include "app/cli/option_row.h"
 #include "framework/error.h"
+#include "framework/parse_number.h"
 #include "framework/units.h"
 
 namespace antichain {
@@ -17,18 +17,10 @@ namespace {
 constexpr double most_seconds = 1e9;
 constexpr int64_t most_steps = 1'000'000'000;
 
-// Returns the number of steps, where the text is one.
-std::optional<int64_t> as_steps(const std::string& text) {
-  int64_t n = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (error != std::errc() || end != text.data() + text.size()) return {};
-  return n;
-}
-
 std::optional<Deadline> end_of_slurm_job() {
   using namespace std::chrono;
   const char* text = std::getenv("SLURM_JOB_END_TIME");
-  const auto end = text ? as_steps(text) : std::nullopt;
+  const auto end = text ? parse_number<int64_t>(text) : std::nullopt;
   if (!end || *end <= 0 || *end > int64_t(1) << 40) return {};
   const auto left = system_clock::time_point(std::chrono::seconds(*end)) - system_clock::now();
   return Deadline{steady_clock::now() + duration_cast<steady_clock::duration>(left),
@@ -46,7 +38,7 @@ void add_checkpoint_options(CLI::App& app, CheckpointCommandOptions& o) {
       {output});
   add("--keep N", o.keep, whole_between(1, 1'000'000), "remove all but the newest so many checkpoints",
       {output});
-  add("--resume DIR|auto", o.resume, {},
+  add("--resume DIR|auto", o.resume, {.names = {"auto"}},
       "go on from a checkpoint, or the newest whole one of a folder; auto: of --checkpoint's, if there is "
       "any",
       {extent});
@@ -65,7 +57,7 @@ double parse_duration(const std::string& given, const std::string& option) {
 
 Every parse_every(const std::string& text) {
   if (text.empty()) return {};
-  const auto steps = as_steps(text);
+  const auto steps = parse_number<int64_t>(text);
   if (!steps && std::isdigit(static_cast<unsigned char>(text.back())))  // "1.5" has no unit
     throw Error(fmt::format("--checkpoint-every {} is no whole number of steps", text),
                 "write a number of steps, or a time such as 10min", ExitCode::usage);

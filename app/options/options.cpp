@@ -18,8 +18,8 @@
 #include "framework/precision.h"
 #include "framework/say.h"
 #include "layers/cpu/cpu_isa.h"
-#include "models/model.h"
 #include "pipeline/host/launch.h"
+#include "pipeline/planning/schedule_choice.h"
 #include "pipeline/schedule/policy.h"
 
 namespace antichain {
@@ -61,9 +61,21 @@ int NetworkOptions::microbatch() const {
   if (batch % microbatches != 0) {
     throw Error(
         fmt::format("a batch of {} can't be cut into {} micro-batches of equal size", batch, microbatches),
-        "choose --batch as a multiple of --microbatches", ExitCode::usage);
+        "choose a number of --microbatches that divides it", ExitCode::usage);
   }
   return batch / microbatches;
+}
+
+ModelOptions NetworkOptions::model_options(int of_samples) const {
+  return {.form = form == "cifar" ? Form::cifar : Form::imagenet,
+          .microbatch = of_samples,
+          .classes = classes,
+          .image = image,
+          .label_smoothing = float(label_smoothing),
+          .soft_labels = soft_labels,
+          .dropout = dropout,
+          .stochastic_depth = stochastic_depth,
+          .aux = aux};
 }
 
 CLI::Option* add_model_name_option(CLI::App& app, std::string& model) {
@@ -78,17 +90,18 @@ CLI::Option* add_model_option(CLI::App& app, NetworkOptions& o) {
   return model;
 }
 
-CLI::Option* add_graph_option(CLI::App& app, CLI::Option* model_option, std::string& graph,
-                              std::string& model, int& classes) {
+CLI::Option* add_graph_option(CLI::App& app, CLI::Option* model_option, GivenGraph& graph, std::string& model,
+                              int& classes) {
   const auto read = [&, model_option](const std::string& path) {
-    const GraphFile file = read_graph_file(graph = path);
-    register_graph(file);
-    model = file.model();
-    if (classes == 0) classes = int(file.classes());
+    graph = {path, std::make_shared<const GraphFile>(read_graph_file(path))};
+    model = graph.file->model();
+    if (classes == 0) classes = int(graph.file->classes());
     if (model_option) model_option->required(false);
   };
-  const auto fact = [&] { return graph.empty() ? "none" : graph_hash(model); };
-  CLI::Option* option = add_option(app, network_group, "--graph FILE", {read, [&] { return graph; }}, {},
+  const auto fact = [&] {  // a hash of the nodes
+    return graph.given() ? make_model(model_of(graph.file), {.microbatch = 2}).hash() : "none";
+  };
+  CLI::Option* option = add_option(app, network_group, "--graph FILE", {read, [&] { return graph.path; }}, {},
                                    fmt::format("a network from elsewhere{}: a folder NAME.antichain, or its "
                                                "graph.json alone, which brings no weights",
                                                model_option ? ", in place of --model" : ""),
@@ -96,8 +109,6 @@ CLI::Option* add_graph_option(CLI::App& app, CLI::Option* model_option, std::str
   if (model_option) option->excludes(model_option);
   return option;
 }
-
-std::string graph_hash(const std::string& model) { return make_model(model, {.microbatch = 2}).hash(); }
 
 void add_form_option(CLI::App& app, std::string& form) {
   add_option(app, network_group, "--form NAME", form, one_of("form", {"cifar", "imagenet"}),
@@ -127,7 +138,7 @@ void add_microbatches_option(CLI::App& app, int& microbatches, const std::string
 }
 
 void add_network_options(CLI::App& app, NetworkOptions& o) {
-  const auto usual = [&o] { return usual_options_of(o.model); };
+  const auto usual = [&o] { return o.chosen().traits.usual; };
   add_model_option(app, o);
   add_form_option(app, o.form);
   add_aux_option(app, o.aux);
@@ -157,7 +168,7 @@ void add_network_options(CLI::App& app, NetworkOptions& o) {
 }
 
 void settle_batch(NetworkOptions& o) {
-  if (o.batch == 0) o.batch = recipe_of(o.model).batch;
+  if (o.batch == 0) o.batch = recipe_of(o.chosen()).batch;
 }
 
 CLI::Option* add_device_option(CLI::App& app, MachineOptions& o) {
@@ -253,7 +264,7 @@ void add_rank_options(CLI::App& app, MachineOptions& o) {
 }
 
 CLI::Option* add_schedule_option(CLI::App& app, ScheduleOptions& o) {
-  return add_option(app, "Schedule", "--schedule NAME|FILE", o.schedule, {},
+  return add_option(app, "Schedule", "--schedule NAME|FILE", o.schedule, {.names = schedule_names()},
                     fmt::format("{}, auto (an order searched for the plan), or a file (of antichain simulate "
                                 "--write-schedule, edited or not)",
                                 fmt::join(training_policies(), ", ")),

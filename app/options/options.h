@@ -3,20 +3,32 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "app/cli/option_row.h"
+#include "models/model.h"
 #include "pipeline/schedule/policy.h"
 
 namespace antichain {
 
 constexpr int default_microbatches = 8;  // of a step, for every command
 
-struct NetworkOptions {  // which network, and how it is fed
-  std::string model = "resnet20";
-  std::string graph;  // the file or folder that the network comes from; "": it is one of the known ones
-  int batch = 0;      // 0, until settled: the model's recipe's
+// A GivenGraph is the network of --graph. Without that option both are empty.
+struct GivenGraph {
+  std::string path;  // the file or folder that it comes from
+  std::shared_ptr<const GraphFile> file = {};
+
+  bool given() const { return file != nullptr; }
+  // Returns the network as a model, or else the known one of this name.
+  NamedModel or_known(const std::string& model) const { return file ? model_of(file) : known_model(model); }
+};
+
+struct NetworkOptions {            // which network, and how it is fed
+  std::string model = "resnet20";  // its name, also where it comes from --graph
+  GivenGraph graph;
+  int batch = 0;  // 0, until settled: the model's recipe's
   int microbatches = default_microbatches;
   double label_smoothing = 0;                       // part of the network: its last node depends on it
   bool soft_labels = false;                         // shares of all classes, as mixed images have them
@@ -26,7 +38,11 @@ struct NetworkOptions {  // which network, and how it is fed
   int image = 0;                                    // H = W in pixels; 0: the form's usual, or the data set's
   int classes = 0;                                  // the same
   std::string precision = "float32";
+
   int microbatch() const;  // samples; Error when the batch can't be cut evenly
+  NamedModel chosen() const { return graph.or_known(model); }
+  ModelOptions model_options(int microbatch) const;
+  Graph made(int microbatch) const { return make_model(chosen(), model_options(microbatch)); }
 };
 
 struct MachineOptions {  // where it runs
@@ -50,10 +66,8 @@ CLI::Option* add_model_name_option(CLI::App&, std::string& model);
 CLI::Option* add_model_option(CLI::App&, NetworkOptions&);  // and --graph
 // Adds --graph, which stands in place of `model_option` unless that is nullptr. The file is read as soon as
 // the option is; `model` is then the name of its network, and `classes`, if it is 0, its number of classes.
-CLI::Option* add_graph_option(CLI::App&, CLI::Option* model_option, std::string& graph, std::string& model,
+CLI::Option* add_graph_option(CLI::App&, CLI::Option* model_option, GivenGraph&, std::string& model,
                               int& classes);
-// Returns what tells the networks of two graph.json files from each other: a hash of the nodes.
-std::string graph_hash(const std::string& model);
 // Adds --form, for NetworkOptions or for a weight file's network.
 void add_form_option(CLI::App&, std::string& form);
 void add_aux_option(CLI::App&, double& aux);

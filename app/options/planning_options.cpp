@@ -4,10 +4,12 @@
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
-#include <charconv>
+#include <algorithm>
+#include <sstream>
 
 #include "app/cli/option_row.h"
 #include "framework/error.h"
+#include "framework/parse_number.h"
 #include "partition/planners/planner.h"
 #include "pipeline/planning/planning.h"
 #include "pipeline/schedule/policy.h"
@@ -21,36 +23,23 @@ constexpr const char* group = "Planning";
 constexpr int most_devices = 1024, most_chunks = 64;
 constexpr int64_t most_bytes = int64_t(1) << 50;
 
-std::vector<std::string> split(const std::string& list) {
-  std::vector<std::string> parts(1);
-  for (const char c : list) {
-    if (c == ',')
-      parts.emplace_back();
-    else
-      parts.back().push_back(c);
-  }
-  return parts;
-}
-
-[[noreturn]] void refuse_replicas(const std::string& given) {
-  throw Error(
-      fmt::format("--replicas takes off, auto, or a count for every stage such as 2,1,1, not '{}'", given),
-      "", ExitCode::usage);
+// Other methods than the exact one search for a bound alone, which is of a step or a period, and of one stage
+// a rank (pipeline/planning/planning.h).
+bool searches_antichains(const PlanningOptions& o, const std::string& schedule) {
+  const bool one_stage_a_rank =
+      !is_training_policy(schedule) || default_chunks(policy(schedule).placement) == 1;
+  return method(o.method) == Method::antichain || (of_a_step(objective(o.objective)) && one_stage_a_rank);
 }
 
 }  // namespace
 
 std::vector<int> parse_in_flight(const std::string& text) {
-  std::vector<int> limits;
-  for (const std::string& part : text.empty() ? std::vector<std::string>() : split(text)) {
-    int limit = 0;
-    const auto [end, code] = std::from_chars(part.data(), part.data() + part.size(), limit);
-    if (code != std::errc() || end != part.data() + part.size() || limit < 1)
-      throw Error(fmt::format("--in-flight takes numbers from 1, such as 4 or 4,3,2,1, and not \"{}\"", text),
-                  "", ExitCode::usage);
-    limits.push_back(limit);
-  }
-  return limits;
+  if (text.empty()) return {};
+  const std::optional<std::vector<int>> limits = parse_numbers<int>(text);
+  if (!limits || std::ranges::min(*limits) < 1)
+    throw Error(fmt::format("--in-flight takes numbers from 1, such as 4 or 4,3,2,1, and not \"{}\"", text),
+                "", ExitCode::usage);
+  return *limits;
 }
 
 Steps parse_overlap(const std::string& text) { return text == "off" ? Steps::apart : Steps::overlapped; }
@@ -58,29 +47,28 @@ Steps parse_overlap(const std::string& text) { return text == "off" ? Steps::apa
 Replicas parse_replicas(const std::string& text) {
   if (text == "off") return {};
   if (text == "auto") return {.automatic = true};
-  Replicas replicas;
-  for (const std::string& part : split(text)) {
-    int count = 0;
-    const auto [stop, failed] = std::from_chars(part.data(), part.data() + part.size(), count);
-    if (failed != std::errc() || stop != part.data() + part.size() || count < 1 || count > most_devices)
-      refuse_replicas(text);
-    replicas.of_stage.push_back(count);
-  }
-  return replicas;
+  const std::optional<std::vector<int>> counts = parse_numbers<int>(text);
+  if (!counts || std::ranges::min(*counts) < 1 || std::ranges::max(*counts) > most_devices)
+    throw Error(
+        fmt::format("--replicas takes off, auto, or a count for every stage such as 2,1,1, not '{}'", text),
+        "", ExitCode::usage);
+  return {.of_stage = *counts};
 }
 
 std::vector<std::string> parse_names(const std::string& text) {
-  if (text.empty()) return {};
-  const std::vector<std::string> names = split(text);
-  for (const std::string& name : names)
+  std::vector<std::string> names;
+  std::istringstream list(text.empty() ? "" : text + ",");  // so that each name ends with a comma
+  for (std::string name; std::getline(list, name, ',');) {
     if (name.empty())
       throw Error(fmt::format("--cuts takes node names with a comma between them, or a file, not '{}'", text),
                   "", ExitCode::usage);
+    names.push_back(name);
+  }
   return names;
 }
 
 void add_measuring_options(CLI::App& app, PlanningOptions& o, const std::string& seconds) {
-  add_option(app, group, "--profile-cache FOLDER", o.profile_cache, {},
+  add_option(app, group, "--profile-cache FOLDER", o.profile_cache, {.names = {"auto", "none"}},
              "where measured profiles are kept, to be found again for the same network, device, ranks and "
              "versions: a folder; none: measure anew; auto: $ANTICHAIN_PROFILE_CACHE, else the user's cache",
              {speed});
@@ -127,13 +115,19 @@ void add_planning_options(CLI::App& app, PlanningOptions& o) {
       "what to minimise: compute (the slowest stage), compute-or-transfer (or boundary), makespan (the "
       "simulated step), period (from a step to the next, where steps overlap)",
       {speed});
-  add("--replicas LIST", o.replicas, checked_by([](const std::string& text) { parse_replicas(text); }),
+  add("--replicas LIST", o.replicas,
+      checked_by([](const std::string& text) { parse_replicas(text); }, {"off", "auto"}),
       "off, auto, or devices of every stage: r0,r1,…", {last_bits});
   add("--cuts LIST|FILE", o.cuts, {},
       "for handsplit: the last node of every stage but the last, a,b,…, or a cut file [those shipped for the "
       "model]",
       {speed});
-  add("--max-states N", o.max_states, whole_between(1, 100'000'000),
+  OptionVariable states = o.max_states;
+  states.set = [set = states.set, &o](const std::string& text) {
+    set(text);
+    o.max_states_given = true;
+  };
+  add("--max-states N", states, whole_between(1, 100'000'000),
       "antichains to search; beyond, the plan comes with a proved gap", {speed});
   add("--cluster FILE", o.cluster_file, {}, "devices and links [equal devices, one link]", {speed});
   add("--memory-bytes SIZE", o.memory_bytes, size_up_to(most_bytes),
@@ -146,7 +140,7 @@ void add_planning_options(CLI::App& app, PlanningOptions& o) {
     app.get_option(of_the_search)->excludes("--plan");
 }
 
-void check(const PlanningOptions& o, bool all_methods) {
+void check(const PlanningOptions& o, const std::string& schedule, bool all_methods, bool antichains) {
   if (objective(o.objective) == Objective::period && parse_overlap(o.overlap_steps) == Steps::apart)
     throw Error("--objective period is the period of steps that overlap, but --overlap-steps is off",
                 "leave out one of them", ExitCode::usage);
@@ -154,6 +148,10 @@ void check(const PlanningOptions& o, bool all_methods) {
     throw Error(
         "--backward-split is for times in PipeDream's graph.txt, but a profile is to be measured here",
         "leave it out, or name the file with --profile", ExitCode::usage);
+  if (o.max_states_given && !antichains && !all_methods && !searches_antichains(o, schedule))
+    throw Error(fmt::format("--max-states limits a search of antichains, but the method {} makes none here",
+                            o.method),
+                "leave it out, or give --method antichain", ExitCode::usage);
   if (o.cuts.empty() || all_methods || method(o.method) == Method::handsplit) return;
   throw Error(fmt::format("--cuts are for the method handsplit, but the method is {}", o.method),
               "give --method handsplit, or leave out --cuts", ExitCode::usage);

@@ -32,6 +32,7 @@ struct PlanningOptions {
   double link_bytes_per_s = -1, link_latency_s = -1;  // negative: as the cluster or the profile says
   int64_t memory_bytes = -1;                          // negative: as the cluster says; 0: unlimited
   int64_t max_states = PlanOptions().max_states;
+  bool max_states_given = false;
 };
 
 void add_planning_options(CLI::App&, PlanningOptions&);
@@ -48,7 +49,8 @@ std::vector<int> parse_in_flight(const std::string&);
 // Parses "node4,node7", or nothing. Throws a usage Error when a name is missing.
 std::vector<std::string> parse_names(const std::string&);
 // Throws a usage Error where cuts are given that none of the requested methods uses, or another option that
-// nothing reads.
-void check(const PlanningOptions&, bool all_methods = false);
+// nothing reads. `antichains` says whether the command searches them whatever the method is.
+void check(const PlanningOptions&, const std::string& schedule, bool all_methods = false,
+           bool antichains = false);
 
 }  // namespace antichain

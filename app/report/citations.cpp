@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "app/cli/commands.h"
+#include "app/cli/output_file.h"
 #include "app/cli/table.h"
 #include "framework/version.h"
 #include "partition/plan/method.h"
@@ -71,6 +72,7 @@ void print(const char* what, std::span<const Work> works) {
 
 void print_all() {
   if (rank_hint() > 0) return;  // under mpirun rank 0 prints
+  begin_answer();
   fmt::print("antichain {}, revision {}\n", version(), revision());
   print("Models", models);
   print("Planning methods", planning_methods());
@@ -86,7 +88,8 @@ std::string in_short(const std::string& work) {
 }
 
 void add_citations(CLI::App& app) {
-  app.add_subcommand("citations", "the works that results rest on, in full")->callback(&print_all);
+  add_command(app, "citations", "the works that results rest on, in full", "antichain citations")
+      .callback(&print_all);
 }
 
 std::vector<std::string> citations(const Cited& cited) {

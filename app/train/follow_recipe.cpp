@@ -27,7 +27,7 @@ std::string course(const std::string& schedule, int64_t warmup_steps) {
 
 void follow_recipe(const CLI::App& train, TrainCommandOptions& o) {
   const auto open = [&](const char* option) { return train.get_option(option)->count() == 0; };
-  const Recipe recipe = recipe_of(o.network.model);
+  const Recipe recipe = recipe_of(o.network.chosen());
   if (open("--batch")) o.network.batch = recipe.batch;
   follow_recipe(train, recipe, o.optimiser);
   if (open("--lr")) o.rate.peak = usual_peak(o.optimiser, recipe, o.network.batch);
@@ -43,7 +43,7 @@ void follow_recipe(const CLI::App& train, TrainCommandOptions& o) {
 }
 
 std::string describe_recipe(const TrainCommandOptions& o, int64_t batches) {
-  const Recipe recipe = recipe_of(o.network.model);
+  const Recipe recipe = recipe_of(o.network.chosen());
   const LearningRate rate = rate_course(o, batches);
   const bool scaled = o.rate.peak == peak_for(recipe, o.network.batch) && o.network.batch != recipe.batch;
   const std::string proportion =
@@ -62,7 +62,7 @@ WatchedRun watched_run(const TrainCommandOptions& o) {
   return {.model = o.network.model,
           .classes = o.network.classes,
           .peak = o.rate.peak,
-          .recipe_peak = usual_peak(o.optimiser, recipe_of(o.network.model), o.network.batch)};
+          .recipe_peak = usual_peak(o.optimiser, recipe_of(o.network.chosen()), o.network.batch)};
 }
 
 std::string describe(const Recipe& r) {

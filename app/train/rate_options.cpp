@@ -4,11 +4,9 @@
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
-#include <charconv>
-#include <sstream>
-
 #include "app/cli/option_row.h"
 #include "framework/error.h"
+#include "framework/parse_number.h"
 
 namespace antichain {
 namespace {
@@ -17,17 +15,11 @@ constexpr double least_rate = 1e-12, most_rate = 1e6;
 
 // Returns the shares of "0.5,0.75". Their order and range are LearningRate's to check.
 std::vector<double> parse_milestones(const std::string& text) {
-  std::vector<double> shares;
-  std::istringstream in(text + ",");  // so that each word ends with a comma, an empty one, too
-  for (std::string word; std::getline(in, word, ',');) {
-    double share = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), share);
-    if (error != std::errc() || end != word.data() + word.size())
-      throw Error(fmt::format("--lr-milestones takes shares of the course, not '{}'", text),
-                  "write numbers from 0 to 1 with commas between them: 0.5,0.75", ExitCode::usage);
-    shares.push_back(share);
-  }
-  return shares;
+  const std::optional<std::vector<double>> shares = parse_numbers<double>(text);
+  if (!shares)
+    throw Error(fmt::format("--lr-milestones takes shares of the course, not '{}'", text),
+                "write numbers from 0 to 1 with commas between them: 0.5,0.75", ExitCode::usage);
+  return *shares;
 }
 
 struct ShapeOption {

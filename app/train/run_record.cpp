@@ -136,15 +136,12 @@ std::string describe_keeping(const TrainCommandOptions& o) {
   return log_line("Keeping", fmt::format("{}", fmt::join(kept, ", ")));
 }
 
-void note_settings(TrainCommandOptions& o, CLI::App& command) {
+void note_settings(TrainCommandOptions& o, const CLI::App& command) {
   if (o.results.empty()) return;
   Json all = settings_in_force(command);
   all["warmup-steps"] = o.recipe_warmup_steps > 0 ? o.recipe_warmup_steps : o.rate.warmup_steps;
-  all["warmup-epochs"] = typed(fmt::format("{}", o.warmup_epochs)), all["nesterov"] = o.optimiser.nesterov;
+  all["warmup-epochs"] = o.warmup_epochs;
   if (o.course_epochs > 0) all["epochs of the rate's course"] = o.course_epochs;
-  for (const OptionRow& row : o.rows)  // the recipe has filled in what was not given
-    if (const std::string name = row.setting(); name == "weight-decay" || name == "momentum")
-      all[name] = typed(row.variable.text());
   o.in_force = all.dump(), o.given = given_as_toml(command);
 }
 

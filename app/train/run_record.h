@@ -48,7 +48,7 @@ class RunRecord {
 std::string describe_keeping(const TrainCommandOptions&);
 
 // Stores the settings for run.json and config.toml, once all options have their values.
-void note_settings(TrainCommandOptions&, CLI::App& command);
+void note_settings(TrainCommandOptions&, const CLI::App& command);
 
 // Return the files that --metrics and --json name, and those of --results.
 std::vector<std::string> metrics_files(const TrainCommandOptions&);

@@ -11,13 +11,10 @@ namespace antichain {
 
 // Returns the settings by name. Numbers are numbers, flags are true or false, and null stands for what is
 // neither given nor has a value. Call it once the command has filled in what depends on others.
-nlohmann::ordered_json settings_in_force(CLI::App& command);
+nlohmann::ordered_json settings_in_force(const CLI::App& command);
 
 // Returns those that were given, as --config takes them again, without the names of files and folders that
 // the run writes.
 std::string given_as_toml(const CLI::App& command);
-
-// Returns "0.05" as a number, and other texts as they are.
-nlohmann::ordered_json typed(const std::string& text);
 
 }  // namespace antichain

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "framework/json.h"
+#include "framework/parse_number.h"
 #include "framework/random.h"
 
 namespace antichain {
@@ -42,11 +42,9 @@ Json json_of(const CheckpointFile& file) {
 std::string digits(double x) { return fmt::format("{}", x); }
 
 double number(const JsonReader& reader) {
-  const std::string text = reader.string();
-  double x = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), x);
-  if (error != std::errc() || end != text.data() + text.size()) reader.fail("a number is expected here");
-  return x;
+  const auto x = parse_number<double>(reader.string());
+  if (!x) reader.fail("a number is expected here");
+  return *x;
 }
 
 Json json_of(const BestEvaluation& b) {
@@ -106,11 +104,9 @@ TrainPosition position_from(JsonReader reader) {
 
 uint64_t hash_from(const JsonReader& reader) {
   const std::string text = reader.string();
-  uint64_t hash = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), hash, 16);
-  if (text.size() != 16 || error != std::errc() || end != text.data() + text.size())
-    reader.fail("a hash of 16 hexadecimal digits is expected here");
-  return hash;
+  const auto hash = parse_number<uint64_t>(text, 16);
+  if (text.size() != 16 || !hash) reader.fail("a hash of 16 hexadecimal digits is expected here");
+  return *hash;
 }
 
 // No other name is ever opened, so none leads out of the folder.

@@ -143,7 +143,7 @@ TEST(Models, HaveTheirOwnUsualDropout) {
   EXPECT_EQ(dropped("alexnet"), 0.5);
   for (const char* name : {"efficientnet_b0", "mobilenet_v2", "mobilenet_v3_large"}) {
     EXPECT_EQ(dropped(name), 0.2) << name;
-    EXPECT_EQ(usual_options_of(name).dropout, 0.2) << name;
+    EXPECT_EQ(known_model(name).traits.usual.dropout, 0.2) << name;
   }
 }
 

@@ -240,6 +240,12 @@ class Experiments(Case):
         self.run_it(SWEPT.replace("one,two", "one"))
         self.assertEqual(self.json("study/experiment.json")["settings"]["launcher"], "threads")
 
+    def test_settings_are_compared_by_value(self):
+        for one, other in (("12GB", 1.2e10), ("12GB/s", "12e9"), ("64GiB", 2**36), ("20us", 2e-5), (0, "0")):
+            self.assertTrue(folder.same(one, other), (one, other))
+        for one, other in (("12GB", "12GiB"), ("one", "two"), (None, 0), ("1.2.3", "1.2.4")):
+            self.assertFalse(folder.same(one, other), (one, other))
+
     def test_without_plotters_the_report_has_tables_and_says_so(self):
         (self.folder / "matplotlib").mkdir()
         (self.folder / "matplotlib/__init__.py").write_text("raise ImportError")

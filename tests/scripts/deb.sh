@@ -45,7 +45,8 @@ if ldd "$program" | grep -E "not found|libantichain" | grep -v "$root/"; then fa
 cd "$folder"
 run "train" "$program" train --local 2 --model resnet20 --dataset synthetic --batch 8 --microbatches 2 --steps 1 \
   --metrics -
-for file in include/antichain/app/run.h share/antichain/examples share/doc/antichain/README.md; do
+for file in include/antichain/app/run.h share/antichain/examples share/doc/antichain/README.md \
+  share/doc/antichain/docs/cli.md share/man/man1/antichain.1 share/bash-completion/completions/antichain; do
   [ -e "$root/usr/$file" ] || failed "$file is absent"
 done
 if command -v python3 >/dev/null; then

@@ -78,7 +78,7 @@ def _words(name, value):
 def _opposite(command, flag):
     """Returns the flag by which a command takes `flag` as false: of nesterov, no-nesterov."""
     opposite = flag.removeprefix("no-") if flag.startswith("no-") else f"no-{flag}"
-    said, _ = call([find(), *command, "--help"])
+    said, _ = call([find(), *command, "--help-all"])
     if not re.search(rf"--{re.escape(opposite)}(?![\w-])", "".join(said)):
         raise AntichainError(
             f"{flag.replace('-', '_')}=False has no meaning, because antichain {' '.join(command)} has no "

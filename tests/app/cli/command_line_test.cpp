@@ -16,6 +16,7 @@
 #include "framework/error.h"
 #include "framework/json.h"
 #include "framework/known_names.h"
+#include "models/model.h"
 #include "tests/data/temporary_folder.h"
 #include "tests/expect_error.h"
 
@@ -273,6 +274,16 @@ TEST(Checks, WritableIsFoundOutBeforeWriting) {
   check_writable({"/dev/null", "-", "/dev/stdout"});  // written to as they are, not replaced
   expect_error([&] { check_writable({folder.str()}); }, {"it is a folder"});
   expect_error([&] { check_writable({"/proc/x.json"}); }, {"/proc/x.json", "takes no files"});
+}
+
+// A network from a file travels with the options, and is none that a name stands for.
+TEST(Commands, AGivenGraphIsNoKnownModel) {
+  const Words known = model_names();
+  CLI::App app("a test", "antichain");
+  add_info(app);
+  const std::string graph = ANTICHAIN_SOURCE_DIR "/tests/golden/small.antichain";
+  parse_and_run(app, {"info", "--graph", graph, "--json", "/dev/null"});
+  EXPECT_EQ(model_names(), known);
 }
 
 // These mistakes need neither a device nor data.

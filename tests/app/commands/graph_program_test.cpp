@@ -68,6 +68,17 @@ TEST_F(GraphProgram, AnOnnxFileIsRefusedByTheCommandThatImportsIt) {
                  "python3 -m antichain.onnx export NAME.antichain net.onnx");
 }
 
+TEST_F(GraphProgram, AFolderThatAnotherProgramMadeIsNotWrittenTo) {
+  const std::string graph = read_file(path("small.antichain/graph.json"));
+  expect_refused("export --model resnet20 --out small.antichain", 2, "small.antichain/graph.json is there");
+  EXPECT_EQ(read_file(path("small.antichain/graph.json")), graph);
+  fs::create_directory(path("mine.antichain"));
+  write_file(path("mine.antichain/weights.safetensors"), "mine");
+  expect_refused("export --model resnet20 --out mine.antichain", 2, "mine.antichain/weights.safetensors");
+  for (const char* seed : {"3", "4"})
+    ran(fmt::format("export --model resnet20 --seed {} --out twice.antichain", seed));
+}
+
 TEST_F(GraphProgram, WeightsAreNoNetwork) {
   write_file(path("w.pt"), std::string("PK\x03\x04") + "torch.save's");
   for (const char* weights : {"w.pt", "w.h5"})

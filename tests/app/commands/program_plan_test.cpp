@@ -332,6 +332,7 @@ TEST_F(PlanProgram, ComparisonsGoOnWithoutAMethodThatRefuses) {
   EXPECT_FALSE(std::filesystem::exists(path("x.json")));
   refused("plan --profile small.txt --stages 2 --compare --memory-bytes 1000", 3, "smallest that would do");
   refused("plan --profile small.txt --stages 40 --compare", 2, "only 5 nodes");
+  refused("plan --profile small.txt --stages 2 --compare --method uniform", 2, "leave out --method");
 
   const std::string replicated = printed_plan("--stages 3 --compare --replicas auto");
   EXPECT_THAT(replicated, Not(HasSubstr("not ranked")));
@@ -381,6 +382,12 @@ TEST_F(PlanProgram, RefusesWhatMakesNoSense) {
   refused(with + "--schedule s.txt", 2, "s.txt is a schedule of one plan");
   refused(with + "--schedule 1f2b", 2, "did you mean '1f1b'");
   refused(with + "--max-states 0", 2, "--max-states takes a whole number");
+  for (const std::string searchless : {"--objective compute", "--schedule interleaved"}) {
+    const std::string uniform = with + searchless + " --method uniform --max-states 7";
+    refused(uniform, 2, "the method uniform makes none here");
+    if (searchless.starts_with("--objective")) printed(uniform + " --dot-antichains a.dot --max-states 70");
+  }
+  printed(with + "--method uniform --max-states 7");  // for its bound
   refused(with + "--memory-bytes -1", 2, "--memory-bytes takes a size");
   refused(with + "--memory-bytes 1000000", 3, "the smallest that would do");
   refused(with + "--method uniform --memory-bytes 10000000", 3, "stage 1");
@@ -427,7 +434,7 @@ TEST_F(PlanProgram, TrainingNeedsOperatorsAndAMicrobatchForEveryReplica) {
 
 TEST_F(PlanProgram, TablesFitAHundredColumns) {
   for (const std::string words :
-       {"--stages 3 --compare --link-bytes-per-s 1e6 --method uniform",
+       {"--stages 3 --compare --link-bytes-per-s 1e6",
         "--cluster cluster.json --compare --memory-bytes 900000000", "--stages 3 --replicas auto --compare",
         "--cluster cluster.json", "--stages 5 --memory-bytes 900000000"}) {
     std::istringstream lines(printed_plan(words));

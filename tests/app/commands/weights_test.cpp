@@ -48,9 +48,9 @@ class WeightsProgram : public SmallJob {
 };
 
 TEST_F(WeightsProgram, FormatsConvertIntoEachOther) {
-  EXPECT_THAT(ran("export --model resnet20 --init w.h5 --out w.safetensors"),
+  EXPECT_THAT(ran("export --model resnet20 --init w.h5 --out copy.safetensors"),
               HasSubstr("128 tensors of resnet20"));
-  ran("export --model resnet20 --init w.safetensors --format hdf5 --out again");
+  ran("export --model resnet20 --init copy.safetensors --format hdf5 --out again");
   EXPECT_EQ(read_file(path("again")), read_file(path("w.h5")));
   ran("export --model resnet20 --seed 4 --out other.h5");
   EXPECT_NE(read_file(path("other.h5")), read_file(path("w.h5")));
@@ -73,6 +73,17 @@ TEST_F(WeightsProgram, RefusesWhatIsNotAWeightFileOfTheModel) {
   expect_refused("evaluate --model resnet20 --classes 12 --weights w.h5 --data-dir data", 3,
                  "'fc.weight' is 10 x 64 in the file, but 12 x 64 in the network, and 1 more");
   EXPECT_FALSE(std::filesystem::exists(path("never.h5")));
+}
+
+// A slip must not cost a file.
+TEST_F(WeightsProgram, OnlyWeightsAreReplacedByWeights) {
+  write_file(path("notes.h5"), "my notes");
+  const std::string given = "--model resnet20 --weights w.h5 ", why = "notes.h5 is there already";
+  expect_refused("export --model resnet20 --out notes.h5", 2, why);
+  expect_refused("gradients " + given + "--images batch.safetensors --out notes.h5", 2, why);
+  expect_refused("evaluate " + given + "--data-dir data --logits notes.h5", 2, why);
+  EXPECT_EQ(read_file(path("notes.h5")), "my notes");
+  for (int time = 0; time < 2; ++time) ran("export --model resnet20 --out twice.safetensors");
 }
 
 TEST_F(WeightsProgram, PartialExportListsWhatItSkipped) {

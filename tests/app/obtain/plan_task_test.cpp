@@ -108,9 +108,9 @@ TEST(PlanTask, CutsAreNamesOrAFile) {
   expect_error([&] { task_of({.stages = 4, .cuts = "my.cuts"}, given); }, {"4 stages", "2, 3"});
   EXPECT_EQ(task_of({.stages = 4, .at_most = true, .cuts = "my.cuts"}, given).options.cuts.size(), 2u);
   expect_error([] { parse_names("a,,b"); }, {"--cuts", "'a,,b'"});
-  expect_error([] { check({.cuts = "a"}); }, {"--cuts", "antichain", "handsplit"});
-  EXPECT_NO_THROW(check({.cuts = "a"}, true)) << "some method of all looks at them";
-  EXPECT_NO_THROW(check({.method = "handsplit", .cuts = "a"}));
+  expect_error([] { check({.cuts = "a"}, "1f1b"); }, {"--cuts", "antichain", "handsplit"});
+  EXPECT_NO_THROW(check({.cuts = "a"}, "1f1b", true)) << "some method of all looks at them";
+  EXPECT_NO_THROW(check({.method = "handsplit", .cuts = "a"}, "1f1b"));
 }
 
 TEST(PlanTask, Replicas) {

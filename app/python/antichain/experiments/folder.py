@@ -8,6 +8,7 @@ be traced to a program and a command, and no folder mixes two experiments:
 
 import fcntl
 import json
+import math
 import os
 import pathlib
 import re
@@ -17,12 +18,24 @@ from antichain.experiments.start import BAD_INPUT, provenance, refusal
 from antichain.files import write_whole
 
 
-def same(one, other):
-    """Returns whether two settings are equal: 0 and "0", 1.2e10 and "1.2e10"."""
+UNITS = {"": 1, "b": 1, "s": 1, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}  # as framework/units.h has them
+for power, letter in enumerate("kmgtp", 1):
+    UNITS |= {letter + ending: (1000 if ending == "b" else 1024) ** power for ending in ("", "b", "i", "ib")}
+
+
+def number(setting):
+    """Returns what a setting counts, where it is a number, a size or a time in one unit, else None."""
+    parts = re.fullmatch(r"(-?[\d.]+(?:e[-+]?\d+)?) ?([a-z]*)(?:/s)?", str(setting).lower())
     try:
-        return str(one) == str(other) or float(one) == float(other)
-    except (TypeError, ValueError):
-        return False
+        return float(parts[1]) * UNITS[parts[2]] if parts else None
+    except (KeyError, ValueError):
+        return None
+
+
+def same(one, other):
+    """Returns whether two settings are equal: 0 and "0", 1.2e10 and "12GB"."""
+    counts = number(one), number(other)
+    return str(one) == str(other) or (None not in counts and math.isclose(*counts, rel_tol=1e-12))
 
 
 def own_command():

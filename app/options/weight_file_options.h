@@ -1,5 +1,5 @@
-// A NetworkForm says which network a weight file belongs to: a model's name, its form, and the options that
-// change the shapes of its tensors.
+// These are the options of commands that work on a file of weights: which network it belongs to, and in which
+// format such a file is written.
 #pragma once
 
 #include <string>
@@ -7,19 +7,11 @@
 #include "app/cli/cli_forward.h"
 #include "app/options/options.h"
 #include "framework/files/weights.h"
-#include "models/model.h"
 
 namespace antichain {
 
-struct NetworkForm {
-  std::string model = "resnet20", form = "cifar";
-  std::string graph;  // the file or folder that the network comes from, or ""
-  int classes = 0;    // 0: the form's usual
-  double aux = 0;     // weight of the auxiliary loss
-
-  ModelOptions options(int microbatch, int image = 0) const;  // image 0: the form's usual
-};
-void add_form_options(CLI::App&, NetworkForm&);
+// Adds --model and --graph, and what changes the shapes of a network's tensors: --form, --classes and --aux.
+void add_form_options(CLI::App&, NetworkOptions&);
 
 // Adds --device and --threads, for commands that run on one rank.
 void add_one_rank_options(CLI::App&, MachineOptions&);
@@ -29,5 +21,7 @@ void add_one_rank_options(CLI::App&, MachineOptions&);
 void add_format_option(CLI::App&, std::string& format);
 // Throws a usage Error when neither says which.
 WeightFormat format_of(const std::string& format, const std::string& file);
+// Throws one also where the name is that of a file which has no weights. "" is no file.
+void check_weights_output(const std::string& format, const std::string& file);
 
 }  // namespace antichain

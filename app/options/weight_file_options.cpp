@@ -1,23 +1,16 @@
-#include "app/options/network_form.h"
+#include "app/options/weight_file_options.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include "app/cli/option_row.h"
+#include "app/cli/overwriting.h"
 #include "framework/error.h"
 
 namespace antichain {
 
-ModelOptions NetworkForm::options(int microbatch, int image) const {
-  return {.form = form == "cifar" ? Form::cifar : Form::imagenet,
-          .microbatch = microbatch,
-          .classes = classes,
-          .image = image,
-          .aux = aux};
-}
-
-void add_form_options(CLI::App& app, NetworkForm& o) {
+void add_form_options(CLI::App& app, NetworkOptions& o) {
   CLI::Option* model = add_model_name_option(app, o.model)->required()->default_str("");
   add_graph_option(app, model, o.graph, o.model, o.classes);
   add_form_option(app, o.form);
@@ -45,6 +38,12 @@ WeightFormat format_of(const std::string& format, const std::string& file) {
   throw Error(fmt::format("the name {} does not tell the format", file),
               "say --format hdf5 or --format safetensors, or end the name in .h5 or .safetensors",
               ExitCode::usage);
+}
+
+void check_weights_output(const std::string& format, const std::string& file) {
+  if (file.empty()) return;
+  format_of(format, file);
+  check_replaces_only("a file of weights", file, [&] { read_weights(file); });
 }
 
 }  // namespace antichain
