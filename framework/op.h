@@ -56,8 +56,8 @@ class Op {
   virtual Role role() const { return Role::compute; }
   // Throws Error (naming the shapes) when the inputs do not fit.
   virtual Signature infer(std::span<const Shape> x) const = 0;
-  // Returns the operator that computes `next` in one pass, whose input of this number is this one's output, or
-  // nullptr where there is none. Its inputs are this operator's, then the other inputs of `next`. See
+  // Returns the operator that computes `next` in one pass, whose input of this number is this one's output,
+  // or nullptr where there is none. Its inputs are this operator's, then the other inputs of `next`. See
   // framework/fuse.h.
   virtual std::shared_ptr<const Op> then(const Op& /*next*/, int /*input*/) const { return nullptr; }
 };

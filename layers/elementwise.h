@@ -1,11 +1,12 @@
 // Elementwise computes a formula of its inputs and of one parameter, element by element, with PyTorch's
 // broadcasting.
 //
-// The formula is a list of steps. Each applies a function of layers/elementwise_table.inc to inputs (x0, x1, …),
-// the parameter (p), results of earlier steps (s0, s1, …) and numbers; y is the last step's result:
+// The formula is a list of steps. Each applies a function of layers/elementwise_table.inc to inputs (x0, x1,
+// …), the parameter (p), results of earlier steps (s0, s1, …) and numbers; y is the last step's result:
 //
-//   x0 · tanh(log(1 + exp(x0)))      "softplus x0", "tanh s0", "multiply x0 s1"     (Mish: Misra, "Mish: A Self
-//                                    Regularized Non-Monotonic Activation Function", BMVC 2020)
+//   x0 · tanh(log(1 + exp(x0)))      "softplus x0", "tanh s0", "multiply x0 s1"
+//
+// This one is Mish: Misra, "Mish: A Self Regularized Non-Monotonic Activation Function", BMVC 2020.
 //
 //   x  tensors of one rank and equally many samples; on each other axis, extents are equal or 1
 //   p  of any shape that is repeated to that of y; it has no samples. Its last axis is the last of y, or
@@ -78,8 +79,8 @@ class Elementwise : public Op {
   const ElementwiseProgram program;
 };
 
-// Says where the elements of one operand lie that is repeated to the shape of y. Axes that neighbour each other
-// are one where all operands allow it, and the last is the innermost.
+// Says where the elements of one operand lie that is repeated to the shape of y. Axes that neighbour each
+// other are one where all operands allow it, and the last is the innermost.
 struct Repeated {
   int axes = 1;
   std::array<int64_t, Shape::max_rank> extents{}, strides{};  // of y's elements; stride 0: repeated

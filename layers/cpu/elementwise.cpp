@@ -1,10 +1,10 @@
-// Elementwise takes one pass over memory. Tiles of numbers go through the steps one after the other, so that what
-// lies between two steps stays in the first-level cache. Backward computes a tile's steps again, and then their
-// gradients from the last to the first.
+// Elementwise takes one pass over memory. Tiles of numbers go through the steps one after the other, so that
+// what lies between two steps stays in the first-level cache. Backward computes a tile's steps again, and
+// then their gradients from the last to the first.
 //
-// Where all tensors have one shape, they are worked on in memory order, in any layout. Operands that are repeated want
-// the plain layout. The sums over their elements are those of one sample each, from start to end on one thread;
-// a parameter's are added up in the order of the samples.
+// Where all tensors have one shape, they are worked on in memory order, in any layout. Operands that are
+// repeated want the plain layout. The sums over their elements are those of one sample each, from start to
+// end on one thread; a parameter's are added up in the order of the samples.
 #include "layers/elementwise.h"
 
 #include <algorithm>
@@ -22,7 +22,8 @@ namespace {
 using Program = ElementwiseProgram;
 constexpr int64_t tile = 256;
 
-// Calls f(offset of the operand, numbers, stride) for the runs of neighbours of the elements [begin, end) of y.
+// Calls f(offset of the operand, numbers, stride) for the runs of neighbours of the elements [begin, end) of
+// y.
 template <class F>
 void for_each_run(const Repeated& r, int64_t begin, int64_t end, F&& f) {
   const int inner = r.axes - 1;

@@ -1,5 +1,5 @@
-// Elementwise takes one launch for y, one for the gradients of all operands that are not repeated, and a fold for
-// each operand that is. A thread carries all steps of one element in registers and local memory.
+// Elementwise takes one launch for y, one for the gradients of all operands that are not repeated, and a fold
+// for each operand that is. A thread carries all steps of one element in registers and local memory.
 #include "layers/elementwise.h"
 
 #include <algorithm>
@@ -127,7 +127,8 @@ void write_gradients(Stream stream, int64_t count, const Node<T>& node, const Gr
   });
 }
 
-// Sums the gradients of one operand, whose element j has the terms terms.at(…) from element elements.at(j) of y.
+// Sums the gradients of one operand, whose element j has the terms terms.at(…) from element elements.at(j) of
+// y.
 template <class T, class Number>
 void fold_gradients(Stream stream, const Node<T>& node, int place, const Axes& terms, int64_t term_count,
                     const Axes& elements, int64_t count, Number* to, bool adds) {

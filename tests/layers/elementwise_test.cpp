@@ -1,5 +1,5 @@
-// Tests the formulas of Elementwise beyond the table of cases: how exact their functions are, what a chain becomes,
-// and what is refused.
+// Tests the formulas of Elementwise beyond the table of cases: how exact their functions are, what a chain
+// becomes, and what is refused.
 #include "layers/elementwise.h"
 
 #include <gtest/gtest.h>

@@ -68,9 +68,13 @@ PLAIN = {
 
 # The functions of layers/elementwise_table.inc of other names, or of other arguments, than torch's.
 FUNCTIONS = {
-    **{name: getattr(torch, name) for name in "abs add cos divide exp expm1 log log1p maximum minimum".split()},
-    **{name: getattr(torch, name) for name in "multiply relu sigmoid sin sqrt subtract tanh".split()},
-    **{name: getattr(torch, name) for name in "greater greater_equal less less_equal not_equal".split()},
+    **{
+        name: getattr(torch, name)
+        for name in (
+            "abs add cos divide exp expm1 greater greater_equal less less_equal log log1p maximum minimum "
+            "multiply not_equal relu sigmoid sin sqrt subtract tanh"
+        ).split()
+    },
     "clamp": lambda a, low, high: torch.clamp(a, float(low), float(high)),
     "elu": lambda a, alpha: torch.where(a > 0, a, alpha * torch.expm1(a)),
     "equal": torch.eq,
@@ -151,7 +155,8 @@ class GraphRun:
             values["p"] = p[(..., *[None] * behind)]
         for i, step in enumerate(o["steps"]):
             name, *words = step.split()
-            operands = [values[word] if word in values else torch.tensor(float(word), dtype=torch.float64) for word in words]
+            number = lambda word: torch.tensor(float(word), dtype=torch.float64)
+            operands = [values[word] if word in values else number(word) for word in words]
             values[f"s{i}"] = FUNCTIONS[name](*operands).double()
         return values[f"s{len(o['steps']) - 1}"]
 

@@ -127,13 +127,14 @@ def _concat(o, *xs):
 def _elementwise(o, *xs):
     if any(len(x) != len(xs[0]) or x[0] != xs[0][0] for x in xs):
         raise ValueError("the operands have different numbers of axes or of samples")
-    shapes = [*xs]
+    shapes, rank = [*xs], len(xs[0])
     if "parameter" in o:
-        behind = 0 if o["parameter_axis"] < 0 else len(xs[0]) - 1 - o["parameter_axis"]
+        behind = 0 if o["parameter_axis"] < 0 else rank - 1 - o["parameter_axis"]
         aligned = (*o["parameter"], *[1] * behind)
-        shapes.append((1,) * (len(xs[0]) - len(aligned)) + aligned)
+        shapes.append((1,) * (rank - len(aligned)) + aligned)
     extents = [{extent for extent in axis if extent != 1} for axis in zip(*shapes)]
-    if any(len(x) != len(xs[0]) for x in shapes) or any(len(of) > 1 for of in extents) or shapes[-1][0] not in (1, xs[0][0]):
+    samples = all(x[0] in (1, xs[0][0]) for x in shapes)
+    if not samples or any(len(x) != rank for x in shapes) or any(len(of) > 1 for of in extents):
         raise ValueError(f"{' and '.join(text(x) for x in shapes)} can't be repeated to one shape")
     return tuple(max(of, default=1) for of in extents)
 

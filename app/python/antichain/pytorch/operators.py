@@ -20,8 +20,8 @@ OPERATORS = [
     "activate (gelu, hardsigmoid, hardswish, relu6, sigmoid, silu)",
     *(
         "adaptive_average_pool add average_pool batch_norm concat conv2d conv_transpose2d dropout "
-        "elementwise flatten global_average_pool group_norm interpolate layer_norm layer_scale linear max_pool "
-        "mean multiply permute relu reshape slice softmax stochastic_depth"
+        "elementwise flatten global_average_pool group_norm interpolate layer_norm layer_scale linear "
+        "max_pool mean multiply permute relu reshape slice softmax stochastic_depth"
     ).split(),
 ]
 
