@@ -261,8 +261,7 @@ const std::vector<Row>& rows() {
           "dropout", [](Name node, DropoutOptions o) { return std::make_shared<Dropout>(o.p, node); },
           [](const Op& op) { return DropoutOptions{as<Dropout>(op).p}; }),
       row<ElementwiseOptions>(
-          "elementwise",
-          [](Name, const ElementwiseOptions& o) { return std::make_shared<Elementwise>(o); },
+          "elementwise", [](Name, const ElementwiseOptions& o) { return std::make_shared<Elementwise>(o); },
           [](const Op& op) { return as<Elementwise>(op).options; }),
       row<Flatten>("flatten"),
       row<GlobalAveragePool>("global_average_pool"),
