@@ -8,20 +8,22 @@ cd "$(dirname "$0")"
 . scripts/packages.sh
 . scripts/first_run.sh
 install_missing $build_packages
-device=()
+device=() ranks=(-n 2 --oversubscribe)
 # The CUDA module is built for this machine's GPU.
 if gpu_seen; then export CUDAARCHS="${CUDAARCHS:-$(gpu_architectures)}"; fi
 build build antichain_program
 if gpu_seen && grep -q "CUDA module: toolkit" build/configure.log; then
   ninja -C build antichain_modules
-  device=(--device auto)
+  device=(--device auto) ranks+=(--bind-to none)  # a GPU's rank has five threads
+elif gpu_seen; then
+  echo "there is a GPU, but the CUDA module can't be built here ($(grep -m 1 "CUDA module" build/configure.log || echo "see build/configure.log")), so this trains on the CPU; $bundles"
 fi
 if names "--help|-h" "$@"; then exec build/antichain train "$@"; fi
 config=scripts/run.toml
 names "$network_or_data" "$@" || choose_images
 keep_results "$@"
 # A signal to this script is one to the training, whose own answer to it is waited for. Ctrl-C reaches both.
-mpirun -n 2 --oversubscribe build/antichain train --config "$config" "${device[@]}" "${results[@]}" "$@" &
+mpirun "${ranks[@]}" build/antichain train --config "$config" "${device[@]}" "${results[@]}" "$@" &
 trap 'kill -s TERM %1' TERM
 trap 'kill -s USR1 %1' USR1
 trap : INT

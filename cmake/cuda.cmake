@@ -21,8 +21,7 @@ if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 has not heard that nv
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
 endif()
 find_package(CUDAToolkit REQUIRED)
-find_path(CUDNN_INCLUDE_DIR cudnn_graph.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ENV CUDNN_HOME PATH_SUFFIXES include)
-find_library(CUDNN_LIBRARY cudnn HINTS ${CUDAToolkit_LIBRARY_DIR} ENV CUDNN_HOME PATH_SUFFIXES lib lib64)
+include(${CMAKE_CURRENT_LIST_DIR}/wheels.cmake)
 if(NOT CUDNN_INCLUDE_DIR OR NOT CUDNN_LIBRARY OR NOT TARGET CUDA::cublasLt)
   antichain_do_without(ANTICHAIN_CUDA "CUDA module"
     "CUDA ${CUDAToolkit_VERSION} has no cuDNN 9 or cuBLASLt beside it; set CUDNN_HOME, or CUDNN_INCLUDE_DIR and CUDNN_LIBRARY"

@@ -7,9 +7,6 @@ endif()
 if(NOT ANTICHAIN_HAVE_CUDA)
   antichain_do_without(ANTICHAIN_NCCL "NCCL" "there is no CUDA module" "not used")
 endif()
-find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ENV NCCL_HOME PATH_SUFFIXES include)
-find_library(NCCL_LIBRARY nccl HINTS ${CUDAToolkit_LIBRARY_DIR} ${CUDAToolkit_LIBRARY_ROOT} ENV NCCL_HOME
-  PATH_SUFFIXES lib lib64)
 if(NOT NCCL_INCLUDE_DIR OR NOT NCCL_LIBRARY)
   antichain_do_without(ANTICHAIN_NCCL "NCCL"
     "nccl.h or libnccl was not found; set NCCL_HOME, or NCCL_INCLUDE_DIR and NCCL_LIBRARY" ${staged})

@@ -1,5 +1,5 @@
-// This is a sum of squares, in an order that depends on nothing but the count. It is in double precision,
-// where the square of a float is exact.
+// This is a sum of squares, in an order that depends on nothing but the count, and the factor by which a norm is
+// clipped. It is in double precision, where the square of a float is exact.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,13 @@ constexpr double sum_of_squares(const float* x, int64_t count) {
   double sum = 0;
   for (const double lane : sums) sum += lane;
   return sum;
+}
+
+// Returns the factor that clips a vector of this norm to `most`; 1 where the norm is not finite.
+constexpr float clip_factor_of(double norm, double most) {
+  constexpr double largest = 1.7976931348623157e308;
+  const double factor = most / (norm + 1e-6);
+  return norm <= largest && factor < 1 ? float(factor) : 1.0f;
 }
 
 }  // namespace antichain

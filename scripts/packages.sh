@@ -29,9 +29,12 @@ install_missing() {
     as_root=sudo
   fi
   echo "installing$missing"
-  $as_root apt-get update -qq
-  $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null
+  $as_root apt-get update -qq &&
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null ||
+    { echo "these packages can't be installed here:$missing; $bundles" >&2; exit 1; }
 }
+# What a machine takes that lacks packages or a toolkit.
+bundles="on a machine that can build, scripts/gpu_bundle.sh makes a folder that runs on a GPU node without them, and scripts/bundle.sh one for other nodes"
 
 # True on a machine that has an NVIDIA GPU and its driver.
 gpu_seen() {

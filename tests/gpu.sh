@@ -10,9 +10,8 @@
 #   PARTS="smoke operators" tests/gpu.sh …      only some
 #
 #   smoke      two minutes: versions, engines beside those expected, an operator of each type, 40 steps with
-#              graphs and without, 3 steps with each fast way alone
-#   operators  all operators in float32, TF32 and bf16 against double precision, and the fast ways' bits
-#              against those of the plain way
+#              graphs and without
+#   operators  all operators in float32, TF32 and bf16 against double precision
 #   models     the ten models against the CPU and float64
 #   transport  messages; steps: captures, looks, images; timing: what measures time, and may fail on a machine
 #              that is shared
@@ -23,7 +22,9 @@
 #              operators, models, transport, steps or program fail. A part that is stopped or not begun has
 #              not failed.
 #
-# CIFAR10_DIR names CIFAR-10's binary files; without it learning is not checked. Logs go to the folder
+# CIFAR10_DIR names CIFAR-10's binary files, and CIFAR10_PART a part of them that scripts/gpu_bundle.sh has
+# packed (a bundle's own unless said otherwise); without either learning is not checked. BEFORE names a
+# figures.json of an earlier command, where the node has kept nothing of it: its figures count. Logs go to the folder
 # `results` as they are written. LIMIT is the number of seconds for all of it, 570 unless said otherwise. A
 # part that does not end in its share is stopped, and a part that has no share left is not begun. OUT=FOLDER
 # has three files, which are renewed after each part: summary.log, figures.json (what was measured) and
@@ -34,6 +35,8 @@ home="$(cd "${1:?a build folder or a bundle}" && pwd)" results="${2:-$PWD/gpu-re
 parts=" ${PARTS:-smoke operators models transport steps timing program speed kernels tune profiles sanitizer} "
 mkdir -p "$results"
 results="$(cd "$results" && pwd)"
+[ -z "${BEFORE:-}" ] || python3 "$here/gpu/figures.py" "$results" "$BEFORE" || exit 2
+[ ! -e "$home/cifar10-part.h5" ] || export CIFAR10_PART="${CIFAR10_PART:-$home/cifar10-part.h5}"
 export ANTICHAIN_GOLDEN="$here/golden"
 if [ -x "$home/bin/antichain" ]; then
   program="$home/bin/antichain" tests="$home/bin/test_gpu" transport="$home/bin/test_gpu_transport" mpirun="$home/bin/mpirun"
@@ -107,7 +110,7 @@ fi
 timed='GpuStep.Stamps*:GpuStep.ATraceHas*:GpuStep.NodesHave*:GpuStep.TheProfilePredicts*'
 part 150 smoke "$here/gpu/smoke.py" "$program" --tests "$tests" --plans "$here/golden/cudnn_plans/nvidia-h200-bf16.txt" \
   --json "$results/smoke.json"
-part 300 operators "$here/gpu/sharded.sh" "$tests" '*FastWays*:*Operator*:*SameBits*:*UpdateAtOnce*:Device.*'
+part 300 operators "$here/gpu/sharded.sh" "$tests" '*BatchNormBits*:*Operator*:*SameBits*:*UpdateAtOnce*:Device.*'
 part 400 models "$here/gpu/sharded.sh" "$tests" '*Agreement*:All/Exactness*:Cifar/FiveSteps*'
 part 200 transport "$transport" --gtest_filter='GpuTransport.*'
 part 200 steps "$transport" --gtest_filter="GpuStep.*:-$timed"

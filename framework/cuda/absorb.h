@@ -1,5 +1,5 @@
 // Absorbs the statistics of all batch norms of a stage in one launch, because there are as many as
-// convolutions and each has a few hundred numbers (Kernel::absorb, Fast::statistics).
+// convolutions and each has a few hundred numbers.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,8 @@ ANTICHAIN_ANYWHERE inline void take_statistics(const RunningAverages& rule, floa
   running_variance = (1 - rule.momentum) * running_variance + rule.momentum * (variance * rule.unbias);
 }
 
-// Returns nullptr where a node's kernel does not keep running averages.
+// Returns nullptr where there are no nodes.
+// Nodes whose kernels keep no running averages absorb their statistics by themselves, behind the launch.
 std::unique_ptr<Absorption> absorb_in_one_launch(const Context&, std::vector<Absorbed>);
 
 void absorb(Stream, const RunningPart* parts, int64_t count);

@@ -11,7 +11,9 @@ namespace {
 // Keeps the lists of parts and of statistics in the device's memory, and keeps alive what they point to.
 class AbsorptionInOneLaunch : public Absorption {
  public:
-  AbsorptionInOneLaunch(const Context& context, std::vector<Absorbed> nodes) : nodes_(std::move(nodes)) {
+  AbsorptionInOneLaunch(const Context& context, std::vector<Absorbed> nodes) {
+    for (Absorbed& node : nodes)
+      (node.kernel->running_averages() ? nodes_ : others_).push_back(std::move(node));
     std::vector<const float*> statistics;
     for (const Absorbed& node : nodes_)
       for (const std::vector<Tensor>& of_microbatch : node.statistics)
@@ -38,10 +40,11 @@ class AbsorptionInOneLaunch : public Absorption {
 
   void run(Context& context) const override {
     absorb(stream_of(context), reinterpret_cast<const RunningPart*>(parts_.raw()), count_);
+    for (const Absorbed& node : others_) node.kernel->absorb(context, node.statistics, node.buffers);
   }
 
  private:
-  const std::vector<Absorbed> nodes_;
+  std::vector<Absorbed> nodes_, others_;
   Tensor statistics_, parts_;
   int64_t count_ = 0;
 };
@@ -49,8 +52,7 @@ class AbsorptionInOneLaunch : public Absorption {
 }  // namespace
 
 std::unique_ptr<Absorption> absorb_in_one_launch(const Context& context, std::vector<Absorbed> nodes) {
-  const auto keeps = [](const Absorbed& node) { return node.kernel->running_averages().has_value(); };
-  if (nodes.empty() || !std::ranges::all_of(nodes, keeps)) return nullptr;
+  if (nodes.empty()) return nullptr;
   return std::make_unique<AbsorptionInOneLaunch>(context, std::move(nodes));
 }
 

@@ -132,6 +132,13 @@ void in_packs(bool fit, const F& f) {
   fit ? f.template operator()<width>() : f.template operator()<1>();
 }
 
+// Does so where the channels of NHWC fill packs as well.
+template <class T, class F, class... A>
+void in_channel_packs(Index channels, const F& f, const A*... at) {
+  constexpr int width = int(pack_bytes / sizeof(T));
+  in_packs<T>(channels % width == 0 && aligned<width>(read(at)...), f);
+}
+
 // Holds a pack of each array in registers.
 template <int width, class... A>
 struct Packs {

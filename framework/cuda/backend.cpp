@@ -5,7 +5,8 @@
 #include "framework/cuda/absorb.h"
 #include "framework/cuda/check.h"
 #include "framework/cuda/elementwise.h"
-#include "framework/cuda/fast.h"
+#include "framework/cuda/list_on_device.h"
+#include "framework/cuda/look.h"
 #include "framework/cuda/update.h"
 
 namespace antichain::cuda {
@@ -21,7 +22,6 @@ void close(Resources* r) {
   r->cublas.reset();
   if (r->stream) cudaStreamDestroy(r->stream);
   if (r->flag) cudaFree(r->flag);
-  if (r->tickets) cudaFree(r->tickets);
   delete r;
 }
 
@@ -102,9 +102,6 @@ class CudaBackend : public Backend {
     ANTICHAIN_CUDA(set);
     ANTICHAIN_CUDA(cudaStreamCreateWithFlags(&opened->stream, cudaStreamNonBlocking));
     ANTICHAIN_CUDA(cudaMalloc(&opened->flag, sizeof(int)));
-    constexpr size_t tickets = most_tickets * sizeof(unsigned);
-    ANTICHAIN_CUDA(cudaMalloc(reinterpret_cast<void**>(&opened->tickets), tickets));
-    ANTICHAIN_CUDA(cudaMemsetAsync(opened->tickets, 0, tickets, opened->stream));
     return opened;
   }
 
@@ -113,18 +110,14 @@ class CudaBackend : public Backend {
   }
 
   std::optional<bool> all_finite(const Context& context, const Tensor& t) const override {
+    if (t.dtype() == DType::i32 || t.dtype() == DType::u8) return std::nullopt;
     const Stream stream = stream_of(context);
-    auto* const flag = static_cast<int*>(resources(context).flag);
-    int found = 0;
+    auto* const flag = static_cast<int32_t*>(resources(context).flag);
+    int32_t found = 0;
+    const std::vector<Piece> pieces = pieces_of({t});
+    const Tensor list = list_on_device(context, pieces);
     ANTICHAIN_CUDA(cudaMemsetAsync(flag, 0, sizeof found, stream));
-    if (t.dtype() == DType::f32)
-      find_non_finite(stream, t.data<float>(), t.elements(), flag);
-    else if (t.dtype() == DType::f64)
-      find_non_finite(stream, t.data<double>(), t.elements(), flag);
-    else if (t.dtype() == DType::bf16)
-      find_non_finite(stream, t.data<Bf16>(), t.elements(), flag);
-    else
-      return std::nullopt;
+    look(stream, reinterpret_cast<const Piece*>(list.raw()), int64_t(pieces.size()), flag);
     ANTICHAIN_CUDA(cudaMemcpyAsync(&found, flag, sizeof found, cudaMemcpyDeviceToHost, stream));
     ANTICHAIN_CUDA(cudaStreamSynchronize(stream));
     return found == 0;
@@ -132,7 +125,7 @@ class CudaBackend : public Backend {
 
   std::unique_ptr<Absorption> make_absorption(const Context& context,
                                               std::vector<Absorbed> nodes) const override {
-    return is_fast(Fast::statistics) ? absorb_in_one_launch(context, std::move(nodes)) : nullptr;
+    return absorb_in_one_launch(context, std::move(nodes));
   }
 
   void add(Context& context, const Tensor& x, const Tensor& y) const override {

@@ -12,8 +12,5 @@ namespace antichain::cuda {
 void add(Stream, const float* x, float* y, int64_t count);  // y += x
 void add(Stream, const Bf16* x, Bf16* y, int64_t count);
 // Sets *found to 1 where a number is infinite or NaN; otherwise leaves it.
-void find_non_finite(Stream, const float* values, int64_t count, int* found);
-void find_non_finite(Stream, const double* values, int64_t count, int* found);
-void find_non_finite(Stream, const Bf16* values, int64_t count, int* found);
 
 }  // namespace antichain::cuda

@@ -63,28 +63,14 @@ struct LaneParts {
   }
 };
 
-// Every kernel calls this first. With ANTICHAIN_CUDA_FAST=s7 a kernel's blocks may start before the kernel in
-// front of it has ended (framework/cuda/start_kernel.h). They wait here until everything that it wrote can be
-// read. Then they allow the next kernel's blocks to start.
-ANTICHAIN_DEVICE inline void wait_for_earlier_kernels() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  cudaGridDependencySynchronize();
-  cudaTriggerProgrammaticLaunchCompletion();
-#elif defined(ANTICHAIN_EMULATED_DEVICE)
-  emulated::thread_waits();
-#endif
-}
-
 #ifdef __CUDACC__
 #define ANTICHAIN_LAUNCHES
 #elif defined(ANTICHAIN_EMULATED_DEVICE)
 #define ANTICHAIN_LAUNCHES
 
-// Any launch may be started early, so each kernel is looked at.
 template <class... Parameters, class... A>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, Stream, const A&... arguments) {
-  emulated::run_kernel(
-      grid, block, [&] { kernel(arguments...); }, emulated::Start::early);
+  emulated::run_kernel(grid, block, [&] { kernel(arguments...); });
 }
 using std::min;
 
@@ -94,7 +80,6 @@ using std::min;
 
 template <class F, class... A>
 __global__ void run_for_each(Index count, F f, A... arguments) {
-  wait_for_earlier_kernels();
   const Index i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < count) f(i, arguments...);
 }
@@ -103,7 +88,6 @@ template <class Value, class Load, class Finish>
 __global__ void __launch_bounds__(lanes* lanes)
     run_fold(Index parts, Index channels, const Load load, const Finish finish) {
   __shared__ Value of_lane[lanes][lanes];
-  wait_for_earlier_kernels();
   const Index channel = blockIdx.x * lanes + threadIdx.x;
   const LaneParts of(parts);
   if (channel < channels && of.used(threadIdx.y))

@@ -7,62 +7,68 @@
 #include <utility>
 
 #include "framework/context.h"
+#include "framework/cuda/product.h"
 #include "framework/cuda/update_loops.h"
 
 namespace antichain::cuda {
 namespace {
 
-// c ← a b, row by row: rows x inner times inner x columns. Each number is a sum in the order of the inner
-// index.
-void multiply(Stream stream, const float* a, const float* b, float* c, Index rows, Index inner,
-              Index columns) {
-  for_each(stream, int64_t(rows) * columns, [=] ANTICHAIN_DEVICE(Index i) {
-    const float* const row = a + i / columns * inner;
-    float sum = 0;
-    for (Index k = 0; k < inner; ++k) sum += row[k] * b[k * columns + i % columns];
-    c[i] = sum;
+constexpr Index square_lanes = 8;  // those of sum_of_squares
+
+// Computes the norm of u, by which u is to be divided. Each row's sum is that of framework/sum_of_squares.h: a
+// thread takes each of its lanes.
+const double* norm_of(Stream stream, const float* u, double* squares, double* of_lanes, Index rows,
+                      Index columns) {
+  const Index used = std::min(square_lanes, columns);
+  for_each(stream, int64_t(rows) * used, [=] ANTICHAIN_DEVICE(Index i) {
+    const float* const row = u + i / used * columns;
+    double sum = 0;
+    for (Index k = i % used; k < columns; k += square_lanes) sum += double(row[k]) * double(row[k]);
+    of_lanes[i] = sum;
   });
-}
-
-void transpose(Stream stream, const float* from, float* to, Index rows, Index columns) {
-  for_each(stream, int64_t(rows) * columns,
-           [=] ANTICHAIN_DEVICE(Index i) { to[i] = from[i % rows * columns + i / rows]; });
-}
-
-// Divides u by its norm.
-void normalise(Stream stream, float* u, double* squares, Index rows, Index columns) {
-  for_each(stream, rows,
-           [=] ANTICHAIN_DEVICE(Index i) { squares[i] = sum_of_squares(u + int64_t(i) * columns, columns); });
+  for_each(stream, rows, [=] ANTICHAIN_DEVICE(Index i) {
+    double sum = 0;
+    for (Index lane = 0; lane < used; ++lane) sum += of_lanes[i * used + lane];
+    squares[i] = sum;
+  });
   for_each(stream, 1, [=] ANTICHAIN_DEVICE(Index) {
     double sum = 0;
     for (Index i = 0; i < rows; ++i) sum += squares[i];
     const double norm = sqrt(sum);
     squares[0] = norm > NewtonSchulz::least_norm ? norm : NewtonSchulz::least_norm;
   });
-  for_each(stream, int64_t(rows) * columns, [=] ANTICHAIN_DEVICE(Index i) { u[i] /= float(squares[0]); });
+  return squares;
 }
 
-// Makes u orthogonal, and returns where the result is: u or x.
-float* orthogonalise(Stream stream, const MatrixSize& size, float* scratch, const MuonScratch& at) {
-  float *const u = scratch + at.u, *const x = scratch + at.x, *const other = scratch + at.other,
-               *const a = scratch + at.a, *const a_squared = scratch + at.a_squared;
+// Says where number i of a matrix of so many rows is in its transpose.
+ANTICHAIN_ANYWHERE Index transposed(Index i, Index rows, Index columns) {
+  return i % columns * rows + i / columns;
+}
+
+// Makes u orthogonal, and returns where the result is, which is the transpose where u is tall.
+const float* orthogonalise(Stream stream, const MatrixSize& size, float* scratch, const MuonScratch& at) {
+  float *const u = scratch + at.u, *const a = scratch + at.a, *const polynomial = scratch + at.a_squared;
+  float *x = scratch + at.x, *next = scratch + at.other;
+  const Index rows = index_of(size.rows), columns = index_of(size.columns);
   const Index m = index_of(size.narrow()), n = index_of(size.wide()), all = index_of(size.elements());
-  normalise(stream, u, reinterpret_cast<double*>(scratch), index_of(size.rows), index_of(size.columns));
-  if (size.is_tall()) transpose(stream, u, x, index_of(size.rows), index_of(size.columns));
-  if (!size.is_tall()) for_each(stream, all, [=] ANTICHAIN_DEVICE(Index i) { x[i] = u[i]; });
+  auto* const of_lanes = reinterpret_cast<double*>(scratch + (at.x + 1) / 2 * 2);  // until x is written
+  const double* const norm = norm_of(stream, u, reinterpret_cast<double*>(scratch), of_lanes, rows, columns);
+  const bool is_tall = size.is_tall();
+  for_each(stream, all, [=] ANTICHAIN_DEVICE(Index i) {
+    x[is_tall ? transposed(i, rows, columns) : i] = u[i] / float(*norm);
+  });
   for (int k = 0; k < NewtonSchulz::iterations; ++k) {
-    transpose(stream, x, other, m, n);
-    multiply(stream, x, other, a, m, n, m);
-    multiply(stream, a, a, a_squared, m, m, m);
-    for_each(stream, int64_t(m) * m, [=] ANTICHAIN_DEVICE(Index i) {
-      a_squared[i] = NewtonSchulz::of_a * a[i] + NewtonSchulz::of_a_squared * a_squared[i];
-    });
-    multiply(stream, a_squared, x, other, m, m, n);
-    for_each(stream, all, [=] ANTICHAIN_DEVICE(Index i) { x[i] = NewtonSchulz::of_x * x[i] + other[i]; });
+    multiply(stream, {.a = x, .b = x, .rows = m, .inner = n, .columns = m, .b_is_transposed = true},
+             [=] ANTICHAIN_DEVICE(Index i, float sum) { a[i] = sum; });
+    multiply(stream, {.a = a, .b = a, .rows = m, .inner = m, .columns = m, .b_is_transposed = false},
+             [=] ANTICHAIN_DEVICE(Index i, float sum) {
+               polynomial[i] = NewtonSchulz::of_a * a[i] + NewtonSchulz::of_a_squared * sum;
+             });
+    multiply(stream, {.a = polynomial, .b = x, .rows = m, .inner = m, .columns = n, .b_is_transposed = false},
+             [=] ANTICHAIN_DEVICE(Index i, float sum) { next[i] = NewtonSchulz::of_x * x[i] + sum; });
+    std::swap(x, next);
   }
-  if (!size.is_tall()) return x;
-  transpose(stream, x, u, m, n);
-  return u;
+  return x;
 }
 
 void update_kernel(Stream stream, const MuonFactors& factors, const Rate& given, const Trained& t,
@@ -77,9 +83,12 @@ void update_kernel(Stream stream, const MuonFactors& factors, const Rate& given,
     u[i] = factors.step(m[i], dw[i]);
   });
   const float* const made = orthogonalise(stream, size, scratch, at);
+  const bool is_tall = size.is_tall();
+  const Index rows = index_of(size.rows), columns = index_of(size.columns);
   for_each(stream, t.w.elements(), [=] ANTICHAIN_DEVICE(Index i) {
     const float rate = now(given).rate;
-    w[i] = w[i] * factors.kept(rate) - factors.length(rate) * made[i];
+    w[i] =
+        w[i] * factors.kept(rate) - factors.length(rate) * made[is_tall ? transposed(i, rows, columns) : i];
     if (rounded) rounded[i] = Bf16(w[i]);
   });
 }

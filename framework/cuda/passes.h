@@ -8,7 +8,6 @@
 #pragma once
 
 #include "framework/cuda/arrays.h"
-#include "framework/cuda/fast.h"
 
 namespace antichain::cuda {
 
@@ -68,9 +67,9 @@ struct ChannelPass {
 
 template <int width, class F, class... A>
 void for_channel_packs(Stream stream, int64_t pixels, int64_t channels, const F& f, const A&... arrays) {
-  // There are enough threads to fill a device; a further one would only read its constants again. 1 << 17
-  // threads are half of what an H200 holds when they use few registers.
-  const int64_t most = is_fast(Fast::special_passes) ? 1 << 18 : 1 << 17;
+  // There are as many threads as an H200 holds when they use few registers; a further one would only read its
+  // constants again.
+  constexpr int64_t most = 1 << 18;
   const int64_t groups = channels / width, threads = groups * std::clamp<int64_t>(most / groups, 1, pixels);
   const Index packs = index_of(pixels * groups);
   for_each(stream, threads, ChannelPass<width, F>{packs, index_of(threads), index_of(groups), f}, arrays...);

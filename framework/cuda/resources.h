@@ -15,13 +15,10 @@ namespace antichain::cuda {
 
 using Stream = CUstream_st*;
 
-constexpr unsigned most_tickets = 4096;
-
 struct Resources {
   int device = 0;
   Stream stream = nullptr;
-  void* flag = nullptr;         // one number that kernels may set
-  unsigned* tickets = nullptr;  // most_tickets counters on the device, 0 between kernels
+  void* flag = nullptr;  // one number that kernels may set
   std::shared_ptr<void> cudnn, cublas;
 };
 
@@ -29,9 +26,6 @@ inline Resources& resources(const Context& context) { return *static_cast<Resour
 // Returns the default stream where a context has none: tests run these kernels on the host.
 inline Stream stream_of(const Context& context) {
   return context.resources() ? resources(context).stream : nullptr;
-}
-inline unsigned* tickets_of(const Context& context) {
-  return context.resources() ? resources(context).tickets : nullptr;
 }
 
 }  // namespace antichain::cuda

@@ -12,7 +12,6 @@
 
 #include <cmath>
 
-#include "framework/cuda/absorb.h"
 #include "framework/cuda/passes.h"
 #include "layers/cuda/moments.h"
 #include "layers/cuda/move.h"
@@ -68,22 +67,8 @@ struct ForwardPass {
   bool relu;
 };
 
-template <class T>
-void normalise(Stream stream, const PixelParts& parts, const ForwardPass<T>& pass, const Normal& normal) {
-  const bool adds = pass.residual, relu = pass.relu;
-  for_channels(
-      stream, parts.pixels, parts.channels,
-      [=] ANTICHAIN_DEVICE(float mean, float scale, float shift, float x, float residual, float& y) {
-        y = (x - mean) * scale + shift;
-        if (adds) y += residual;
-        if (relu) y = y < 0 ? 0.0f : y;  // lets NaN through, to be seen
-      },
-      channel(normal.mean), channel(normal.scale), channel(normal.shift), read(pass.x), read(pass.residual),
-      write(pass.y));
-}
-
-// Does the same with code of its own for each case (Fast::special_passes): nothing is decided, and nothing
-// loaded, that the case does not need.
+// Each case has code of its own: nothing is decided, and nothing loaded, that the case does not need. A
+// negative number alone becomes 0, which lets NaN through, to be seen.
 template <class T, bool relu>
 void normalise_alone(Stream stream, const PixelParts& parts, const ForwardPass<T>& pass,
                      const Normal& normal) {
@@ -111,11 +96,8 @@ void normalise_and_add(Stream stream, const PixelParts& parts, const ForwardPass
 }
 
 template <class T>
-void normalise_by_case(Stream stream, const PixelParts& parts, const ForwardPass<T>& pass,
-                       const Normal& normal) {
-  if (!is_fast(Fast::special_passes))
-    normalise(stream, parts, pass, normal);
-  else if (pass.residual)
+void normalise(Stream stream, const PixelParts& parts, const ForwardPass<T>& pass, const Normal& normal) {
+  if (pass.residual)
     (pass.relu ? normalise_and_add<T, true> : normalise_and_add<T, false>)(stream, parts, pass, normal);
   else
     (pass.relu ? normalise_alone<T, true> : normalise_alone<T, false>)(stream, parts, pass, normal);
@@ -160,8 +142,8 @@ struct Into2 {
   bool adds;
 };
 
-// Computes the sums, with code of its own for each case that networks have (Fast::special_passes), and one
-// code for all others. A case that is decided at compile time has 600 to 1200 instructions on sm_90. One
+// Computes the sums, with code of its own for each case that networks have, and one code for all
+// others. A case that is decided at compile time has 600 to 1200 instructions on sm_90. One
 // code that decides for each number has 5000, more than an instruction cache holds.
 template <class T, class Finish>
 void sum_unmasked(Stream stream, const PixelParts& parts, const BackwardPass<T>& pass,
@@ -186,7 +168,7 @@ void sum_recomputed(Stream stream, const PixelParts& parts, const BackwardPass<T
 }
 
 // The residual's gradient is what passes the ReLU.
-template <Rounding rounding, class T, class Finish>
+template <class T, class Finish>
 void sum_read(Stream stream, const PixelParts& parts, const BackwardPass<T>& pass,
               const Partials<Pair>& partials, const Normal& normal, const Finish& finish) {
   sum_channels<PairRun>(
@@ -196,11 +178,11 @@ void sum_read(Stream stream, const PixelParts& parts, const BackwardPass<T>& pas
         run.take(y > 0 ? dy : 0.0f, x - m);
       },
       finish, channel(normal.mean), read(pass.x), read(pass.dy), read(pass.y),
-      write<rounding>(pass.dresidual));
+      write<Rounding::in_pairs>(pass.dresidual));
 }
 
 // Does the same where dy is still a sum of two terms. It is rounded for storage, as where it is stored.
-template <Rounding rounding, class T, class Finish>
+template <class T, class Finish>
 void sum_read_terms(Stream stream, const PixelParts& parts, const BackwardPass<T>& pass,
                     const Partials<Pair>& partials, const Normal& normal, const Finish& finish) {
   sum_channels<PairRun>(
@@ -211,7 +193,7 @@ void sum_read_terms(Stream stream, const PixelParts& parts, const BackwardPass<T
         run.take(dresidual, x - m);
       },
       finish, channel(normal.mean), read(pass.x), read(pass.dy), read(pass.dy_term), read(pass.y),
-      write<rounding>(pass.dresidual));
+      write<Rounding::in_pairs>(pass.dresidual));
 }
 
 template <class T, class Finish>
@@ -248,23 +230,21 @@ void take_sums(Stream stream, const PixelParts& parts, const BackwardPass<T>& pa
     if (to.weight) to.weight[c] = to.adds ? to.weight[c] + float(normed) : float(normed);
     if (to.bias) to.bias[c] = to.adds ? to.bias[c] + float(all.sum) : float(all.sum);
   };
-  const bool special = is_fast(Fast::special_passes);
   if (leaves_dresidual(pass) && pass.dy_term)
-    special ? sum_read_terms<Rounding::in_pairs>(stream, parts, pass, partials, normal, finish)
-            : sum_read_terms<Rounding::as_on_the_cpu>(stream, parts, pass, partials, normal, finish);
-  else if (special && pass.mask == Mask::none && !pass.dresidual)
+    sum_read_terms(stream, parts, pass, partials, normal, finish);
+  else if (leaves_dresidual(pass))
+    sum_read(stream, parts, pass, partials, normal, finish);
+  else if (pass.mask == Mask::none && !pass.dresidual)
     sum_unmasked(stream, parts, pass, partials, normal, finish);
-  else if (special && pass.mask == Mask::recompute && !pass.dresidual)
+  else if (pass.mask == Mask::recompute && !pass.dresidual)
     sum_recomputed(stream, parts, pass, partials, normal, finish);
-  else if (special && leaves_dresidual(pass))
-    sum_read<Rounding::in_pairs>(stream, parts, pass, partials, normal, finish);
   else
     sum_any(stream, parts, pass, partials, normal, finish);
 }
 
 template <class T>
-void input_gradient(Stream stream, const PixelParts& parts, const BackwardPass<T>& pass, const Normal& normal,
-                    const Gradient& g) {
+void input_gradient_any(Stream stream, const PixelParts& parts, const BackwardPass<T>& pass,
+                        const Normal& normal, const Gradient& g) {
   const Passed passed{pass.mask};
   const bool adds = pass.add_dx;
   for_channels(
@@ -281,7 +261,7 @@ void input_gradient(Stream stream, const PixelParts& parts, const BackwardPass<T
       channel(g.c), read(pass.x), read(pass.dy), read(pass.y), into(pass.dx, adds));
 }
 
-// Does the same with code of its own for each of the cases that most networks have (Fast::special_passes).
+// Does the same with code of its own for each of the cases that most networks have.
 template <class T>
 void input_gradient_unmasked(Stream stream, const PixelParts& parts, const BackwardPass<T>& pass,
                              const Normal& normal, const Gradient& g) {
@@ -309,35 +289,14 @@ void input_gradient_recomputed(Stream stream, const PixelParts& parts, const Bac
 }
 
 template <class T>
-void input_gradient_by_case(Stream stream, const PixelParts& parts, const BackwardPass<T>& pass,
-                            const Normal& normal, const Gradient& g) {
-  const bool special = is_fast(Fast::special_passes) && !pass.add_dx;
-  if (special && pass.mask == Mask::none)
+void input_gradient(Stream stream, const PixelParts& parts, const BackwardPass<T>& pass, const Normal& normal,
+                    const Gradient& g) {
+  if (!pass.add_dx && pass.mask == Mask::none)
     input_gradient_unmasked(stream, parts, pass, normal, g);
-  else if (special && pass.mask == Mask::recompute)
+  else if (!pass.add_dx && pass.mask == Mask::recompute)
     input_gradient_recomputed(stream, parts, pass, normal, g);
   else
-    input_gradient(stream, parts, pass, normal, g);
-}
-
-// Absorbs the statistics of some micro-batches in their order, in one launch. The running variance is the
-// unbiased one, as in PyTorch.
-struct SomeStatistics {
-  static constexpr int most = 32;
-  const float *mean[most], *variance[most];
-  int count;
-};
-
-void absorb_statistics(Stream stream, Index channels, const RunningAverages& rule, const SomeStatistics& all,
-                       float* running_mean, float* running_var, int32_t* batches) {
-  for_each(stream, channels, [=] ANTICHAIN_DEVICE(Index c) {
-    float mean = running_mean[c], variance = running_var[c];
-    for (int m = 0; m < all.count; ++m)
-      take_statistics(rule, all.mean[m][c], all.variance[m][c], mean, variance);
-    running_mean[c] = mean;
-    running_var[c] = variance;
-    if (c == 0) *batches += all.count;
-  });
+    input_gradient_any(stream, parts, pass, normal, g);
 }
 
 PixelParts parts_of(const Shape& x) {
@@ -366,14 +325,14 @@ class BatchNormKernel : public Kernel {
       double* exact = f.stash[0].data<double>();
       const Kept kept{f.statistics[0].data<float>(), f.statistics[1].data<float>(), exact,
                       exact + parts_.channels};
-      take_moments(stream, parts_, f.x[0].data<T>(), {context, scratch, parts_}, params, kept, normal);
+      take_moments(stream, parts_, f.x[0].data<T>(), {scratch, parts_}, params, kept, normal);
     } else {
       set_normal(stream, parts_.channels, f.buffers[0].data<float>(), f.buffers[1].data<float>(), params,
                  normal);
     }
     const ForwardPass<T> pass{f.x[0].data<T>(), options_.add ? f.x[1].data<T>() : nullptr, f.y.data<T>(),
                               options_.relu};
-    normalise_by_case(stream, parts_, pass, normal);
+    normalise(stream, parts_, pass, normal);
   }
 
   void backward(Context& context, const Backward& b) const override {
@@ -389,29 +348,17 @@ class BatchNormKernel : public Kernel {
       pass.dy_term = nullptr;
     }
     const auto dw = [&](size_t i) { return i < b.dw.size() && b.dw[i] ? b.dw[i].data<float>() : nullptr; };
-    take_sums(stream, parts_, pass, {context, scratch, parts_}, params_of(b.params), mean, variance, normal,
-              gradient, {dw(0), dw(1), b.into == Into::accumulate});
+    take_sums(stream, parts_, pass, {scratch, parts_}, params_of(b.params), mean, variance, normal, gradient,
+              {dw(0), dw(1), b.into == Into::accumulate});
     if (!pass.dx) return;
     if (pass.dresidual && !pass.add_dresidual) {  // it is the masked dy
       pass.dy = pass.dresidual;
       pass.mask = Mask::none;
     }
-    input_gradient_by_case(stream, parts_, pass, normal, gradient);
+    input_gradient(stream, parts_, pass, normal, gradient);
   }
 
-  void absorb(Context& context, std::span<const std::vector<Tensor>> statistics,
-              std::span<const Tensor> buffers) const override {
-    SomeStatistics all{};
-    for (size_t m = 0; m < statistics.size(); ++m) {
-      all.mean[all.count] = statistics[m][0].data<float>();
-      all.variance[all.count++] = statistics[m][1].data<float>();
-      if (all.count < SomeStatistics::most && m + 1 < statistics.size()) continue;
-      absorb_statistics(stream_of(context), parts_.channels, *running_averages(), all,
-                        buffers[0].data<float>(), buffers[1].data<float>(), buffers[2].data<int32_t>());
-      all.count = 0;
-    }
-  }
-
+  // The statistics of all nodes are absorbed by one launch (framework/cuda/absorb.h).
   std::optional<RunningAverages> running_averages() const override {
     const double n = double(parts_.pixels);
     return RunningAverages{options_.momentum, float(n / (n - 1))};
@@ -462,7 +409,7 @@ KernelEntry batch_norm_entry() {
                                 .keeps_y = options.add && options.relu,
                                 .kept_inputs = 1,
                                 .adds_dx = true,
-                                .adds_dy = is_fast(Fast::residual_sums),
+                                .adds_dy = true,
                                 .workspace_bytes = workspace_bytes(parts_of(x[0]))};
               },
           .make =

@@ -4,20 +4,13 @@
 //   kernels of one pixel   dw (K x C) = dyᵀ · x over all pixels: a matrix product, which cuBLASLt makes from
 //                          bf16 to float32
 //   all others, rounded    by an engine from bf16 to bf16, which sums in float32 and rounds the micro-batch's
-//                          gradient once, as PyTorch's autocast does (ANTICHAIN_CUDA_FAST=s1, the default)
+//                          gradient once, as PyTorch's autocast does
 //   all others, exact      of float32 copies in TF32, whose 10 bits of mantissa hold bf16's 7: the products
 //                          are exact (`--weight-gradients exact`)
-//
-// With ANTICHAIN_CUDA_COMPILE=1, all others use the engine that cuDNN compiles: it needs no copies, rounds
-// nothing and, by the data sheet, runs at twice the rate of TF32. Compiling takes about a second a shape.
-#include <cstdlib>
-#include <string_view>
-
-#include "framework/cuda/fast.h"
-#include "framework/error.h"
+#include "framework/cuda/switches.h"
+#include "layers/cuda/convert.h"
 #include "layers/cuda/convolution.h"
 #include "layers/cuda/scratch.h"
-#include "layers/cuda/transpose.h"
 
 namespace antichain::cuda {
 namespace {
@@ -69,22 +62,10 @@ class WidenedPlan : public ConvolutionPlan {
   const std::shared_ptr<const ConvolutionPlan> plan_;
 };
 
-bool asks_for_exact() {
-  const char* variable = std::getenv("ANTICHAIN_WEIGHT_GRADIENTS");
-  const std::string_view word = variable ? variable : "";
-  if (word != "" && word != "rounded" && word != "exact")
-    throw Error(
-        "ANTICHAIN_WEIGHT_GRADIENTS is '" + std::string(word) + "', which is neither rounded nor exact",
-        "set it to one of the two, or unset it", ExitCode::usage);
-  return word == "exact";
-}
-
 }  // namespace
 
 std::shared_ptr<const ConvolutionPlan> plan_bf16_weight_gradient(const Convolution& c) {
   if (is_product(c)) return plan_product(c, Pass::weight_gradient, Factors::exact);
-  if (compiles_weight_gradients())
-    if (auto compiled = plan_compiled_weight_gradient(c)) return compiled;
   if (rounds_weight_gradients())
     if (auto rounded = plan_rounded_weight_gradient(c)) return rounded;
   return plan_widened(c, plan(widened(c), Pass::weight_gradient, Factors::tf32));
@@ -93,30 +74,13 @@ std::shared_ptr<const ConvolutionPlan> plan_bf16_weight_gradient(const Convoluti
 std::shared_ptr<const ConvolutionPlan> plan_rounded_weight_gradient(const Convolution& c) {
   Convolution to_bf16 = c;
   to_bf16.gradient = DType::bf16;
-  auto plan = plan_by_cudnn(to_bf16, Pass::weight_gradient, Layout::nhwc, Factors::exact);
+  auto plan = plan_by_cudnn(to_bf16, Pass::weight_gradient, Factors::exact);
   return plan ? std::make_shared<RoundedPlan>(c, std::move(plan)) : nullptr;
 }
 
 std::shared_ptr<const ConvolutionPlan> plan_widened(const Convolution& c,
                                                     std::shared_ptr<const ConvolutionPlan> of_float32) {
   return std::make_shared<WidenedPlan>(c, std::move(of_float32));
-}
-
-bool rounds_weight_gradients() { return is_fast(Fast::weight_gradients) && !asks_for_exact(); }
-
-std::string weight_gradients_in_words() {
-  if (compiles_weight_gradients()) return ", weight gradients of bf16 compiled";
-  return asks_for_exact() ? ", weight gradients of bf16 exact" : "";
-}
-
-bool compiles_weight_gradients() {
-  const char* variable = std::getenv("ANTICHAIN_CUDA_COMPILE");
-  const std::string_view word = variable ? variable : "";
-  if (word != "" && word != "0" && word != "1")
-    throw Error("ANTICHAIN_CUDA_COMPILE is '" + std::string(word) + "', which is neither 0 nor 1",
-                "set it to 1 for weight gradients of bf16 by engines that cuDNN compiles, or unset it",
-                ExitCode::usage);
-  return word == "1";
 }
 
 Convolution widened(Convolution c) {

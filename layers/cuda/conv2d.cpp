@@ -7,10 +7,10 @@
 
 #include <algorithm>
 
+#include "layers/cuda/convert.h"
 #include "layers/cuda/convolution.h"
 #include "layers/cuda/epilogue.h"
 #include "layers/cuda/scratch.h"
-#include "layers/cuda/transpose.h"
 
 namespace antichain::cuda {
 namespace {

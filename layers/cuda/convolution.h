@@ -1,9 +1,8 @@
 // Describes a convolution's sizes, and a plan for one of its three passes. cuDNN (cudnn_convolution.cpp) and
 // our own loops (direct_convolution.cu) both use them.
 //
-// Activations are in `layout`, nhwc or plain, and weights in the same order (K x R x S x C, or K x C x R x
-// S), so Layout::nhwc of their logical shape is what a kernel that works in nhwc wants. All have one type,
-// float32 or bf16, except the gradient of weights: it is float32, or has the type `gradient` where a plan
+// Activations are in NHWC and weights in the same order (K x R x S x C). All have one type, float32 or bf16,
+// except the gradient of weights: it is float32, or has the type `gradient` where a plan
 // rounds it (plan_rounded_weight_gradient).
 #pragma once
 
@@ -52,44 +51,27 @@ struct NamedPlan {
 };
 
 // Returns nullptr where cuDNN has no engine that is deterministic and as exact as requested.
-std::shared_ptr<const ConvolutionPlan> plan_by_cudnn(const Convolution&, Pass, Layout, Factors);
-// Plans a weight gradient of bf16 operands in nhwc. The second function uses a plan of float32 copies; the
-// first takes it where the gradient is no matrix product and no engine is compiled.
+std::shared_ptr<const ConvolutionPlan> plan_by_cudnn(const Convolution&, Pass, Factors);
+// Plans a weight gradient of bf16 operands: a matrix product, or one of the two ways below. The first is an
+// engine from bf16 to bf16 whose result is widened to float32: a micro-batch's gradient is summed in float32
+// and rounded once, as PyTorch does it; nullptr where cuDNN has none. The second uses a plan of float32 copies.
 std::shared_ptr<const ConvolutionPlan> plan_bf16_weight_gradient(const Convolution&);
+std::shared_ptr<const ConvolutionPlan> plan_rounded_weight_gradient(const Convolution&);
 std::shared_ptr<const ConvolutionPlan> plan_widened(const Convolution&,
                                                     std::shared_ptr<const ConvolutionPlan> of_float32);
-// Plans such a gradient by an engine from bf16 to float32 that cuDNN compiles for this shape, in nhwc, in
-// about a second. Returns nullptr where cuDNN has none.
-std::shared_ptr<const ConvolutionPlan> plan_compiled_weight_gradient(const Convolution&);
-// Plans such a gradient by an engine from bf16 to bf16, in nhwc, whose result is then widened to float32: a
-// micro-batch's gradient is summed in float32 and rounded once, as PyTorch does it. Returns nullptr where
-// cuDNN has none.
-std::shared_ptr<const ConvolutionPlan> plan_rounded_weight_gradient(const Convolution&);
-// Returns whether weight gradients of bf16 may be rounded: Fast::weight_gradients is on, and
-// ANTICHAIN_WEIGHT_GRADIENTS is not "exact", which `--weight-gradients exact` sets. Throws Error where the
-// variable has another value.
-bool rounds_weight_gradients();
-// Returns whether ANTICHAIN_CUDA_COMPILE=1 requests these engines where there is no matrix product. Throws
-// Error where the variable has another value.
-bool compiles_weight_gradients();
-// Returns ", weight gradients of bf16 compiled" or "exact"; "" where they are as by default.
-std::string weight_gradients_in_words();
 Convolution widened(Convolution);
-// cuBLASLt computes the convolution, in nhwc, where it is a matrix product.
+// cuBLASLt computes the convolution where it is a matrix product.
 bool is_product(const Convolution&);
 std::shared_ptr<const ConvolutionPlan> plan_product(const Convolution&, Pass, Factors);
-// Plans a pass in nhwc by a plan that works in NCHW.
-std::shared_ptr<const ConvolutionPlan> plan_reordered(const Convolution&, Pass,
-                                                      std::shared_ptr<const ConvolutionPlan> nchw);
-// Plans a pass in nhwc by our own loops, for every shape; slow.
+// Plans a pass by our own loops, for every shape; slow.
 std::shared_ptr<const ConvolutionPlan> plan_directly(const Convolution&, Pass);
-// Plans a pass: cuDNN's in nhwc, otherwise cuDNN's in NCHW between two reorders, otherwise our own; weight
-// gradients of bf16 are planned as above. All passes use our own loops where ANTICHAIN_CUDA_LOOPS says so.
+// Plans a pass: cuDNN's, otherwise our own; weight gradients of bf16 are planned as above. All passes use our
+// own loops where ANTICHAIN_CUDA_LOOPS says so.
 std::shared_ptr<const ConvolutionPlan> plan(const Convolution&, Pass, Factors);
 
-// These list plans for comparison: all of cuDNN's in that layout, beginning with plan_by_cudnn's; and all
-// ways in nhwc, beginning with `plan`'s (layers/cuda/convolution_plans.cpp).
-std::vector<NamedPlan> plans_by_cudnn(const Convolution&, Pass, Layout, Factors);
+// These list plans for comparison: all of cuDNN's, beginning with plan_by_cudnn's; and all ways, beginning
+// with `plan`'s (layers/cuda/convolution_plans.cpp).
+std::vector<NamedPlan> plans_by_cudnn(const Convolution&, Pass, Factors);
 std::vector<NamedPlan> all_plans(const Convolution&, Pass, Factors);
 
 }  // namespace antichain::cuda

@@ -4,17 +4,14 @@
 
 #include <vector>
 
-#include "layers/cuda/skipped_engines.h"
+#include "framework/cuda/switches.h"
 
 namespace antichain::cuda {
 namespace {
 
-// Dimensions are in logical order (N, C, H, W), strides as the layout has them.
-Descriptor describe(TensorId id, const Shape& s, DType dtype, Layout layout) {
-  const std::vector<int64_t> strides = layout == Layout::nhwc
-                                           ? std::vector<int64_t>{s[1] * s[2] * s[3], 1, s[3] * s[1], s[1]}
-                                           : std::vector<int64_t>{s[1] * s[2] * s[3], s[2] * s[3], s[3], 1};
-  return tensor(id, dtype, {s.begin(), s.end()}, strides);
+// Dimensions are in logical order (N, C, H, W), strides those of NHWC.
+Descriptor describe(TensorId id, const Shape& s, DType dtype) {
+  return tensor(id, dtype, {s.begin(), s.end()}, {s[1] * s[2] * s[3], 1, s[3] * s[1], s[1]});
 }
 
 // cuDNN reads the number of groups off the channels of x and of the weights.
@@ -70,14 +67,14 @@ Names names_of(Pass pass) {
 
 }  // namespace
 
-Descriptor describe(const Convolution& c, Pass pass, Layout layout) {
+Descriptor describe(const Convolution& c, Pass pass) {
   const Names names = names_of(pass);
   const DType weight = pass == Pass::weight_gradient ? c.gradient : c.dtype;
   Descriptor d(names.type);
   d.set(names.convolution, describe(c))
-      .set(names.x, describe(id_x, c.x, c.dtype, layout))
-      .set(names.weight, describe(id_weight, c.weight, weight, layout))
-      .set(names.y, describe(id_y, c.y, c.dtype, layout))
+      .set(names.x, describe(id_x, c.x, c.dtype))
+      .set(names.weight, describe(id_weight, c.weight, weight))
+      .set(names.y, describe(id_y, c.y, c.dtype))
       .set(names.alpha, 1.0f)
       .set(names.beta, 0.0f);
   return d.finalise("describe a pass of a convolution");
@@ -90,8 +87,7 @@ EngineRule rule_for(DType dtype, Factors factors) {
   return {.tensor_cores = bf16 || factors != Factors::exact, .winograd = !bf16, .without = skipped_engines()};
 }
 
-std::string in_words(const Convolution& c, Pass pass, Layout layout, const EngineRule& rule,
-                     const std::string& how) {
+std::string in_words(const Convolution& c, Pass pass, const EngineRule& rule) {
   const char* name = pass == Pass::forward          ? "forward"
                      : pass == Pass::input_gradient ? "input gradient"
                                                     : "weight gradient";
@@ -101,8 +97,8 @@ std::string in_words(const Convolution& c, Pass pass, Layout layout, const Engin
   if (c.pad.before != c.pad.after) pad += " to " + both(c.pad.after);
   if (c.dilation != Extent(1)) pad += " dilation " + both(c.dilation);
   if (pass == Pass::weight_gradient && c.gradient == DType::bf16) pad += " rounded to bf16";
-  return fmt::format("{} {} {} {} x {} weights {} stride {} pad {}", name, how, type, name_of(layout),
-                     c.x.str(), c.weight.str(), both(c.stride), pad);
+  return fmt::format("{} {} x {} weights {} stride {} pad {}", name, type, c.x.str(), c.weight.str(),
+                     both(c.stride), pad);
 }
 
 }  // namespace antichain::cuda

@@ -12,11 +12,10 @@ namespace antichain::cuda {
 enum TensorId : int64_t { id_x = 1, id_weight = 2, id_y = 3 };
 
 // Describes the operation; gradients of weights have the type `Convolution::gradient`.
-Descriptor describe(const Convolution&, Pass, Layout);
+Descriptor describe(const Convolution&, Pass);
 // Returns the rule, which excludes the engines that ANTICHAIN_CUDA_SKIP names.
 EngineRule rule_for(DType, Factors);
-// Returns "forward ranked bf16 nhwc x 32 x 3 x 32 x 32 weights 64 x 3 x 3 x 3 stride 1 1 pad 1 1". `how` says
-// how the engine is found: "ranked" or "compiled".
-std::string in_words(const Convolution&, Pass, Layout, const EngineRule&, const std::string& how = "ranked");
+// Returns "forward bf16 x 32 x 3 x 32 x 32 weights 64 x 3 x 3 x 3 stride 1 1 pad 1 1".
+std::string in_words(const Convolution&, Pass, const EngineRule&);
 
 }  // namespace antichain::cuda

@@ -1,5 +1,6 @@
 // Lists every way to carry out a pass of a convolution that obeys the rule for its bits, so that they can be
 // compared by timing. Training takes the first, which is chosen without any timing (convolution.h).
+#include "framework/cuda/switches.h"
 #include "layers/cuda/convolution.h"
 
 namespace antichain::cuda {
@@ -9,20 +10,14 @@ std::vector<NamedPlan> all_plans(const Convolution& c, Pass pass, Factors factor
   if (c.dtype == DType::bf16 && pass == Pass::weight_gradient) {
     std::vector<NamedPlan> wide = all_plans(widened(c), pass, Factors::tf32);
     if (wide.size() > 1) wide.pop_back();  // ours is there for bf16 itself
-    const NamedPlan compiled{"cuDNN, compiled here", plan_compiled_weight_gradient(c)};
-    const bool is_asked_for = compiles_weight_gradients();
-    if (is_product(c)) all.push_back({"cuBLASLt", plan_bf16_weight_gradient(c)});
-    if (compiled.plan && is_asked_for) all.push_back(compiled);
     const NamedPlan rounded{"cuDNN, rounded to bf16", plan_rounded_weight_gradient(c)};
+    if (is_product(c)) all.push_back({"cuBLASLt", plan_bf16_weight_gradient(c)});
     if (rounded.plan && rounds_weight_gradients()) all.push_back(rounded);
     for (NamedPlan& by : wide)
       all.push_back({by.engine + ", of float32 copies", plan_widened(c, std::move(by.plan))});
-    if (compiled.plan && !is_asked_for) all.push_back(compiled);
     if (rounded.plan && !rounds_weight_gradients()) all.push_back(rounded);
   } else {
-    all = plans_by_cudnn(c, pass, Layout::nhwc, factors);
-    for (NamedPlan& by : plans_by_cudnn(c, pass, Layout::plain, factors))
-      all.push_back({by.engine + ", in NCHW", plan_reordered(c, pass, std::move(by.plan))});
+    all = plans_by_cudnn(c, pass, factors);
     if (!all.empty() && is_product(c) && pass != Pass::weight_gradient)
       all.push_back({"cuBLASLt", plan_product(c, pass, factors)});
   }

@@ -6,9 +6,10 @@
 
 #include "framework/cuda/check.h"
 #include "framework/cuda/resources.h"
+#include "framework/cuda/switches.h"
 #include "framework/error.h"
 #include "layers/cuda/gemm.h"
-#include "layers/cuda/loops.h"
+#include "layers/cuda/lent.h"
 #include "layers/cuda/made_once.h"
 
 namespace antichain::cuda {
@@ -28,13 +29,12 @@ cublasLtHandle_t make_handle() {
   return handle;
 }
 
-// A handle belongs to the current device at the time it is made. It is never destroyed, because CUDA may end
-// first.
+// A handle belongs to the current device at the time it is made. Each thread has its own, and none is ever
+// destroyed, because CUDA may end first.
 cublasLtHandle_t planning_handle() {
-  static auto* const handles = new MadeOnce<int, cublasLtHandle_t>;
   int device = 0;
   ANTICHAIN_CUDA(cudaGetDevice(&device));
-  return handles->of(device, make_handle);
+  return lent_to_this_thread<MadeOnce<int, cublasLtHandle_t>>().of(device, make_handle);
 }
 
 template <class T, cublasStatus_t (*destroy)(T)>

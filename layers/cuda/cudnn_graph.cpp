@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+#include <iterator>
 #include <set>
-#include <sstream>
 
 #include "layers/cuda/cudnn_check.h"
-#include "layers/cuda/engine_order.h"
 
 namespace antichain::cuda {
 namespace {
@@ -102,13 +100,6 @@ bool obeys(const Candidate& c, const EngineRule& rule) {
   return rule.tensor_cores || !has(c.numerical, CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
 }
 
-void set_target(Descriptor& plan, const PlanTarget& target) {
-  if (target.device)
-    plan.set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, target.device);
-  else
-    plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &target.handle);
-}
-
 int64_t workspace_of(const Descriptor& plan) {
   int64_t count = 0, bytes = 0;
   check_cudnn(cudnnBackendGetAttribute(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64,
@@ -120,7 +111,10 @@ int64_t workspace_of(const Descriptor& plan) {
 ExecutionPlan plan_of(const PlanTarget& target, const Candidate& c, const EngineRule& rule) {
   Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
   plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, c.config);
-  set_target(plan, target);
+  if (target.device)
+    plan.set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, target.device);
+  else
+    plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &target.handle);
   if (plan.try_finalise() != CUDNN_STATUS_SUCCESS) return {};
   const int64_t bytes = workspace_of(plan);
   if (bytes > rule.most_workspace) return {};
@@ -191,8 +185,10 @@ namespace {
 template <class Skips, class Take>
 void each_plan(const PlanTarget& target, const Descriptor& graph, const EngineRule& rule, const Skips& skips,
                const Take& take) {
-  const std::vector<Candidate> candidates = in_order_of_effort(
-      ranking(target, graph, CUDNN_HEUR_MODE_A), ranking(target, graph, CUDNN_HEUR_MODE_FALLBACK));
+  std::vector<Candidate> candidates = ranking(target, graph, CUDNN_HEUR_MODE_A);
+  std::ranges::move(ranking(target, graph, CUDNN_HEUR_MODE_FALLBACK), std::back_inserter(candidates));
+  // Compiling takes about a second a shape, so what would have to be compiled comes last.
+  std::stable_partition(candidates.begin(), candidates.end(), [](const Candidate& c) { return !c.compiles; });
   for (const Candidate& c : candidates) {
     if (!obeys(c, rule) || skips(c)) continue;
     if (ExecutionPlan plan = plan_of(target, c, rule); plan.plan && take(c, std::move(plan))) return;
@@ -225,80 +221,6 @@ std::vector<ExecutionPlan> obeying_plans(const PlanTarget& target, const Descrip
     return false;
   });
   return all;
-}
-
-namespace {
-
-Descriptor engine_of(const PlanTarget& target, const Descriptor& graph, int64_t number) {
-  Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
-  engine.set(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph).set(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, number);
-  if (target.device) engine.set(CUDNN_ATTR_ENGINE_DEVICEPROP, target.device);
-  return engine.try_finalise() == CUDNN_STATUS_SUCCESS ? engine : Descriptor();
-}
-
-// Returns an empty descriptor where the engine has no such knob, or its range is too small.
-Descriptor in_slices(const Descriptor& engine, int64_t slices) {
-  const cudnnBackendKnobType_t type = CUDNN_KNOB_TYPE_SPLIT_K_SLC;
-  Descriptor knob(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR), config(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-  knob.set(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &type)
-      .set(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, slices)
-      .finalise("say how a sum is cut");
-  config.set(CUDNN_ATTR_ENGINECFG_ENGINE, engine).set(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, knob);
-  return config.try_finalise() == CUDNN_STATUS_SUCCESS ? config : Descriptor();
-}
-
-}  // namespace
-
-ExecutionPlan compiled_plan(const PlanTarget& target, const Descriptor& graph, const EngineRule& rule,
-                            int64_t slices) {
-  int64_t engines = 0, count = 0;
-  check_cudnn(cudnnBackendGetAttribute(graph.get(), CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT,
-                                       CUDNN_TYPE_INT64, 1, &count, &engines),
-              "count its engines");
-  for (int64_t number = 0; number < engines; ++number) {
-    const Descriptor engine = engine_of(target, graph, number);
-    const Descriptor config = engine ? in_slices(engine, slices) : Descriptor();
-    if (!config) continue;
-    const Candidate c = candidate(config);
-    if (!c.compiles || !obeys(c, rule)) continue;
-    if (ExecutionPlan plan = plan_of(target, c, rule); plan.plan) {
-      plan.engine += fmt::format(", in {} slices", slices);
-      return plan;
-    }
-  }
-  return {};
-}
-
-std::string text_of(const ExecutionPlan& plan) {
-  int64_t size = 0;
-  const auto read = [&](int64_t most, char* to) {
-    return cudnnBackendGetAttribute(plan.plan.get(), CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION,
-                                    CUDNN_TYPE_CHAR, most, &size, to) == CUDNN_STATUS_SUCCESS;
-  };
-  if (!read(0, nullptr) || size <= 0) return "";
-  std::string json(size_t(size), ' ');
-  if (!read(size, json.data())) return "";
-  return fmt::format("{}\n{}\n{}", plan.number, plan.engine, json);
-}
-
-ExecutionPlan plan_of_text(const PlanTarget& target, const std::string& text) {
-  std::istringstream lines(text);
-  ExecutionPlan read;
-  std::string number, json;
-  std::getline(lines, number);
-  std::getline(lines, read.engine);
-  std::getline(lines, json, '\0');
-  const auto [end, code] = std::from_chars(number.data(), number.data() + number.size(), read.number);
-  if (code != std::errc() || json.empty()) return {};
-  Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-  set_target(plan, target);
-  if (cudnnBackendSetAttribute(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
-                               int64_t(json.size()), json.data()) != CUDNN_STATUS_SUCCESS)
-    return {};
-  if (plan.try_finalise() != CUDNN_STATUS_SUCCESS) return {};
-  read.workspace_bytes = workspace_of(plan);
-  read.plan = std::move(plan);
-  return read;
 }
 
 void execute(cudnnHandle_t handle, const ExecutionPlan& plan, const std::vector<int64_t>& ids,

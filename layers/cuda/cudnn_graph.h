@@ -6,8 +6,6 @@
 //   PlanTarget                the device that plans are made for
 //   choose_plan, obeying_plans   the first engine of cuDNN's own ranking that obeys our rule, ready to run;
 //                                all that do
-//   compiled_plan             one that is not in the ranking, compiled here for its graph
-//   text_of, plan_of_text     a plan as text and back, so that it need not be compiled again
 //   execute                   a plan with pointers for its tensors
 #pragma once
 
@@ -93,18 +91,6 @@ ExecutionPlan choose_plan(const PlanTarget&, const Descriptor& graph, const Engi
 // Returns all plans that obey the rule, in that order; those that would have to be compiled only where there
 // is no other.
 std::vector<ExecutionPlan> obeying_plans(const PlanTarget&, const Descriptor& graph, const EngineRule&);
-
-// Compiles an engine for the graph, which takes cuDNN about a second. It cuts the sum into so many slices and
-// merges them through the workspace. The engine is the first by number that obeys the rule. (cuDNN's ranking,
-// called without a device, names none for gradients from bf16 to float32.) The plan is empty where no engine
-// does.
-ExecutionPlan compiled_plan(const PlanTarget&, const Descriptor& graph, const EngineRule&, int64_t slices);
-
-// These turn a plan into text and back. The text has the engine's number, its name for people, and cuDNN's
-// own JSON of the plan. The text is "" where cuDNN gives none, and the plan is empty where cuDNN does not
-// take the text.
-std::string text_of(const ExecutionPlan&);
-ExecutionPlan plan_of_text(const PlanTarget&, const std::string& text);
 
 void execute(cudnnHandle_t, const ExecutionPlan&, const std::vector<int64_t>& ids, std::vector<void*> data,
              void* workspace);

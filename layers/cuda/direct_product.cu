@@ -1,6 +1,6 @@
 // Multiplies matrices directly by their formula, a thread per element of the result, summed in double. It
 // replaces cuBLASLt where there is no device, or where a user wants to find out whether cuBLASLt is to blame
-// (layers/cuda/loops.h).
+// (framework/cuda/switches.h).
 #include "framework/cuda/launch.h"
 #include "layers/cuda/gemm.h"
 #include "layers/typed.h"
@@ -11,7 +11,7 @@ namespace {
 template <class T, class U>
 void multiply(Stream stream, const GemmShape& s, const T* a, const T* b, U* c) {
   for_each(stream, s.m * s.n, [=] ANTICHAIN_DEVICE(Index element) {
-    const int64_t i = element / s.n, j = element % s.n;
+    const int64_t i = element / Index(s.n), j = element % Index(s.n);  // divided in 32 bits
     double sum = s.adds ? double(float(c[element])) : 0;
     for (int64_t k = 0; k < s.k; ++k)
       sum += double(float(a[s.transpose_a ? k * s.m + i : i * s.k + k])) *

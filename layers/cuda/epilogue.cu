@@ -75,8 +75,8 @@ const std::byte* Epilogue::backward(Context& context, Scratch& scratch, const Ba
     T* masked = relu_ ? scratch.take<T>(b.dy.elements()) : nullptr;
     const T *y = relu_ ? b.y.data<T>() : nullptr, *dy = b.dy.data<T>();
     if (sums)
-      mask_and_sum(stream_of(context), parts_, y, dy, masked, {context, scratch, parts_},
-                   b.dw[1].data<float>(), b.into == Into::accumulate);
+      mask_and_sum(stream_of(context), parts_, y, dy, masked, {scratch, parts_}, b.dw[1].data<float>(),
+                   b.into == Into::accumulate);
     else if (relu_)
       mask(stream_of(context), b.dy.elements(), y, dy, masked);
     if (masked) dproduct = reinterpret_cast<const std::byte*>(masked);

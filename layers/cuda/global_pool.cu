@@ -1,31 +1,25 @@
-// Global pooling computes the mean of every channel of every image: one thread per pack of channels, over the
-// pixels in order, in double precision.
+// Global pooling computes the mean of every channel of every image: a fold over the pixels in double, with 32
+// threads for each mean, because squeeze-and-excitation has many pixels and few channels.
 #include "layers/global_pool.h"
 
 #include "framework/cuda/arrays.h"
 #include "layers/cuda/image.h"
 #include "layers/cuda/operators.h"
+#include "layers/cuda/sums.h"
 #include "layers/typed.h"
 
 namespace antichain::cuda {
 namespace {
 
-template <int width, class T>
+template <class T>
 void pool(Stream stream, const Image& image, const T* x, T* y) {
-  for_each(stream, int64_t(image.images) * image.channels / width, [=] ANTICHAIN_DEVICE(Index p) {
-    const Index i = p * width, pixels = image.height * image.width;
-    const T* first = x + i / image.channels * pixels * image.channels + image.channel(i);
-    double sum[width] = {};
-    float pack[width];
-    for (Index pixel = 0; pixel < pixels; ++pixel) {
-      load_pack<width>(first + pixel * image.channels, pack);
-      ANTICHAIN_UNROLL
-      for (int j = 0; j < width; ++j) sum[j] += double(pack[j]);
-    }
-    ANTICHAIN_UNROLL
-    for (int j = 0; j < width; ++j) pack[j] = float(sum[j] / double(pixels));
-    store_pack<width>(pack, y + i);
-  });
+  const Index pixels = image.height * image.width, channels = image.channels;
+  const auto pixel_of = [=] ANTICHAIN_DEVICE(Index pixel, Index mean) {
+    return Sum{double(float(x[(mean / channels * pixels + pixel) * channels + mean % channels]))};
+  };
+  fold<Sum>(
+      stream, pixels, int64_t(image.images) * channels, pixel_of,
+      [=] ANTICHAIN_DEVICE(Index mean, const Sum& all) { y[mean] = T(float(all.value / double(pixels))); });
 }
 
 template <int width, class T>
@@ -46,23 +40,17 @@ class GlobalPoolKernel : public Kernel {
  public:
   explicit GlobalPoolKernel(const Shape& x) : x_(x) {}
   void forward(Context& context, const Forward& f) const override {
-    const T* x = f.x[0].data<T>();
-    T* y = f.y.data<T>();
-    in_packs<T>(fits(x, y), [&]<int width>() { pool<width>(stream_of(context), x_, x, y); });
+    pool(stream_of(context), x_, f.x[0].data<T>(), f.y.data<T>());
   }
   void backward(Context& context, const Backward& b) const override {
     if (b.dx.empty() || !b.dx[0]) return;
     const T* dy = b.dy.data<T>();
     T* dx = b.dx[0].data<T>();
-    in_packs<T>(fits(dx, dy), [&]<int width>() { spread<width>(stream_of(context), x_, dy, dx); });
+    in_channel_packs<T>(
+        x_.channels, [&]<int width>() { spread<width>(stream_of(context), x_, dy, dx); }, dx, dy);
   }
 
  private:
-  bool fits(const T* x, const T* y) const {
-    constexpr int width = int(pack_bytes / sizeof(T));
-    return x_.channels % width == 0 && aligned<width>(read(x), read(y));
-  }
-
   const Image x_;
 };
 

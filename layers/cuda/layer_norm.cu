@@ -159,7 +159,7 @@ class LayerNormKernel : public Kernel {
     const auto dw = [&](size_t i) { return i < b.dw.size() && b.dw[i] ? b.dw[i].data<float>() : nullptr; };
     if (!dw(0) && !dw(1)) return;
     const PixelParts parts(rows_.count, rows_.length);
-    param_gradients(stream, rows_, x, dy, normal, parts, {context, scratch, parts},
+    param_gradients(stream, rows_, x, dy, normal, parts, {scratch, parts},
                     {dw(0), dw(1), b.into == Into::accumulate});
   }
 

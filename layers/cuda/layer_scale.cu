@@ -62,7 +62,7 @@ class LayerScaleKernel : public Kernel {
                      b.into_dx(0) == Into::accumulate);
     if (b.dw.empty() || !b.dw[0]) return;
     Scratch scratch(context, workspace_bytes(parts_));
-    factor_gradient(stream, parts_, b.x[0].data<T>(), dy, {context, scratch, parts_}, b.dw[0].data<float>(),
+    factor_gradient(stream, parts_, b.x[0].data<T>(), dy, {scratch, parts_}, b.dw[0].data<float>(),
                     b.into == Into::accumulate);
   }
 

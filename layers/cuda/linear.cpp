@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
+#include "layers/cuda/convert.h"
 #include "layers/cuda/epilogue.h"
 #include "layers/cuda/gemm.h"
 #include "layers/cuda/scratch.h"
-#include "layers/cuda/transpose.h"
 
 namespace antichain::cuda {
 namespace {

@@ -1,9 +1,8 @@
 // Makes values when their key is first requested, and keeps them. Where making one throws, nothing is kept,
-// and the next caller makes it again. Threads take turns.
+// and the next caller makes it again. It is for one thread.
 #pragma once
 
 #include <map>
-#include <mutex>
 
 namespace antichain::cuda {
 
@@ -12,13 +11,11 @@ class MadeOnce {
  public:
   template <class Make>
   Value of(const Key& key, const Make& make) {
-    const std::lock_guard lock(mutex_);
     const auto found = made_.find(key);
     return found != made_.end() ? found->second : made_.emplace(key, make()).first->second;
   }
 
  private:
-  std::mutex mutex_;
   std::map<Key, Value> made_;
 };
 

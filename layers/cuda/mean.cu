@@ -9,23 +9,33 @@
 namespace antichain::cuda {
 namespace {
 
+// These are MeanAxes (layers/mean.h) of 32 bits.
+struct MeanPlaces {
+  Strided<3, Index> sums;
+  Strided<2, Index> terms;
+  Strided<Shape::max_rank, Index> sum_of;
+  static_assert(sizeof decltype(sums)::extents[0] == 4, "no division of 64 bits");
+
+  explicit MeanPlaces(const MeanAxes& wide) : sums(wide.sums), terms(wide.terms), sum_of(wide.sum_of) {}
+};
+
 template <class T>
-void average(Stream stream, const MeanAxes& axes, const T* x, T* y) {
+void average(Stream stream, const MeanPlaces& axes, const T* x, T* y) {
   const double count = double(axes.terms.elements());
   fold<Sum>(
       stream, axes.terms.elements(), axes.sums.elements(),
       [=] ANTICHAIN_DEVICE(Index term, Index sum) {
-        return Sum{double(float(x[axes.sums.at(int64_t(sum)) + axes.terms.at(int64_t(term))]))};
+        return Sum{double(float(x[axes.sums.at(sum) + axes.terms.at(term)]))};
       },
       [=] ANTICHAIN_DEVICE(Index sum, const Sum& all) { y[sum] = T(float(all.value / count)); });
 }
 
 template <class T>
-void spread(Stream stream, const MeanAxes& axes, const T* dy, T* dx, bool adds) {
+void spread(Stream stream, const MeanPlaces& axes, const T* dy, T* dx, bool adds) {
   const double count = double(axes.terms.elements());
   for_each(stream, axes.sum_of.elements(), [=] ANTICHAIN_DEVICE(Index i) {
     // A term of a sum is rounded for storage before it is added.
-    const T share = T(float(double(float(dy[axes.sum_of.at(int64_t(i))])) / count));
+    const T share = T(float(double(float(dy[axes.sum_of.at(i)])) / count));
     dx[i] = adds ? T(float(dx[i]) + float(share)) : share;
   });
 }
@@ -44,7 +54,7 @@ class MeanKernel : public Kernel {
   }
 
  private:
-  const MeanAxes axes_;
+  const MeanPlaces axes_;
 };
 
 }  // namespace

@@ -6,15 +6,11 @@
 #include <cudnn.h>
 #include <fmt/format.h>
 
-#include <cstdlib>
-
 #include "framework/cuda/backend.h"
-#include "framework/cuda/fast.h"
+#include "framework/cuda/switches.h"
 #include "framework/say.h"
 #include "layers/cuda/convolution.h"
-#include "layers/cuda/loops.h"
 #include "layers/cuda/operators.h"
-#include "layers/cuda/skipped_engines.h"
 
 namespace {
 
@@ -32,10 +28,6 @@ void say_versions() {
                   cuda_version_of(CUDART_VERSION), version_of(CUDNN_VERSION), version_of(CUBLAS_VERSION),
                   cuda_version_of(driver), cuda_version_of(runtime), version_of(cudnnGetVersion()),
                   version_of(cublasLtGetVersion())));
-  for (const antichain::cuda::FastWay& way : antichain::cuda::fast_ways())
-    antichain::note(fmt::format("fast way {}, {}, {} bits: {}", way.name,
-                                antichain::cuda::is_fast(way.way) ? "on" : "off",
-                                way.same_bits ? "the same" : "other", way.text));
 }
 
 void register_device(const char* name, const char* words, antichain::cuda::Factors factors) {
@@ -43,9 +35,7 @@ void register_device(const char* name, const char* words, antichain::cuda::Facto
       {.name = name,
        .libraries = fmt::format("cuDNN {}, cuBLAS {}, {}", version_of(cudnnGetVersion()),
                                 version_of(cublasLtGetVersion()), words) +
-                    antichain::cuda::loops_in_words() + antichain::cuda::skipped_in_words() +
-                    antichain::cuda::fast_in_words() + antichain::cuda::graphs_in_words() +
-                    antichain::cuda::weight_gradients_in_words(),
+                    antichain::cuda::switches_in_words(),
        .operators = antichain::cuda::operators(factors)}));
   antichain::register_alternatives(name, antichain::cuda::conv2d_alternatives(factors));
 }
@@ -59,7 +49,7 @@ extern "C" const char* antichain_module_version() { return ANTICHAIN_VERSION; }
 extern "C" const char* antichain_register_module() {
   static const std::string reason = antichain::cuda::why_no_device();
   if (!reason.empty()) return reason.c_str();
-  if (std::getenv("ANTICHAIN_CUDA_PLANS")) say_versions();
+  if (antichain::cuda::prints_plans()) say_versions();
   register_device("cuda", "float32", antichain::cuda::Factors::exact);
   register_device("cuda:tf32", "TF32", antichain::cuda::Factors::tf32);
   antichain_register_streams();

@@ -79,9 +79,8 @@ class MultiplyKernel : public Kernel {
   void multiply(Context& context, const T* a, const T* b, T* y, bool adds) const {
     const Stream stream = stream_of(context);
     if (!gates_) return multiply_elements(stream, a_.elements(), a, b, y, adds);
-    constexpr int width = int(pack_bytes / sizeof(T));
-    const bool fit = a_.channels % width == 0 && aligned<width>(read(a), read(b), read(y));
-    in_packs<T>(fit, [&]<int packed>() { multiply_gates<packed>(stream, a_, a, b, y, adds); });
+    in_channel_packs<T>(
+        a_.channels, [&]<int width>() { multiply_gates<width>(stream, a_, a, b, y, adds); }, a, b, y);
   }
 
   const Image a_;

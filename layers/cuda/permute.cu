@@ -10,11 +10,12 @@
 namespace antichain::cuda {
 namespace {
 
-using Axes = Strided<Shape::max_rank>;
+using Axes = Strided<Shape::max_rank, Index>;
+static_assert(sizeof Axes::extents[0] == 4, "no division of 64 bits");
 
 template <class T>
 void copy_from(Stream stream, const Axes& places, const T* from, T* to) {
-  for_each(stream, places.elements(), [=] ANTICHAIN_DEVICE(Index i) { to[i] = from[places.at(int64_t(i))]; });
+  for_each(stream, places.elements(), [=] ANTICHAIN_DEVICE(Index i) { to[i] = from[places.at(i)]; });
 }
 
 // Returns the axes of the array `of`, innermost last, with the strides that they have in `in`, where the
@@ -26,12 +27,12 @@ Axes axes_of(const Shape& of, const Shape& in, const std::vector<int>& where) {
     strides[i] = stride;
     stride *= in[i];
   }
-  Axes axes;
+  Strided<Shape::max_rank> axes;
   for (int i = 0; i < of.rank(); ++i) {
     axes.extents[Shape::max_rank - of.rank() + i] = of[i];
     axes.strides[Shape::max_rank - of.rank() + i] = strides[where[size_t(i)]];
   }
-  return axes;
+  return Axes(axes);
 }
 
 template <class T>

@@ -131,13 +131,6 @@ void average_pool_gradient(Stream stream, const Window& w, const T* dy, T* dx) {
   });
 }
 
-// Returns whether both images can be read in packs of channels.
-template <class T>
-bool in_whole_packs(const Window& w, const T* x, const T* y, const uint8_t* at = nullptr) {
-  constexpr int width = int(pack_bytes / sizeof(T));
-  return w.x.channels % width == 0 && aligned<width>(read(x), read(y), read(at));
-}
-
 Window window_of(const Pool& op, const Shape& x) {
   const PoolOptions& o = op.options;
   const Shape y = op.infer({&x, 1}).y.shape;
@@ -157,16 +150,18 @@ class MaxPoolKernel : public Kernel {
     const T* x = f.x[0].data<T>();
     T* y = f.y.data<T>();
     uint8_t* at = stashes ? f.stash[0].data<uint8_t>() : nullptr;
-    in_packs<T>(in_whole_packs(window_, x, y, at),
-                [&]<int width>() { max_pool<width>(stream_of(context), window_, x, y, at); });
+    in_channel_packs<T>(
+        window_.x.channels, [&]<int width>() { max_pool<width>(stream_of(context), window_, x, y, at); }, x,
+        y, at);
   }
   void backward(Context& context, const Backward& b) const override {
     if (b.dx.empty() || !b.dx[0]) return;
     const T* dy = b.dy.data<T>();
     T* dx = b.dx[0].data<T>();
     const uint8_t* at = b.stash[0].data<uint8_t>();
-    in_packs<T>(in_whole_packs(window_, dx, dy, at),
-                [&]<int width>() { max_pool_gradient<width>(stream_of(context), window_, at, dy, dx); });
+    in_channel_packs<T>(
+        window_.x.channels,
+        [&]<int width>() { max_pool_gradient<width>(stream_of(context), window_, at, dy, dx); }, dx, dy, at);
   }
 
  private:
@@ -180,15 +175,17 @@ class AveragePoolKernel : public Kernel {
   void forward(Context& context, const Forward& f) const override {
     const T* x = f.x[0].data<T>();
     T* y = f.y.data<T>();
-    in_packs<T>(in_whole_packs(window_, x, y),
-                [&]<int width>() { average_pool<width>(stream_of(context), window_, x, y); });
+    in_channel_packs<T>(
+        window_.x.channels, [&]<int width>() { average_pool<width>(stream_of(context), window_, x, y); }, x,
+        y);
   }
   void backward(Context& context, const Backward& b) const override {
     if (b.dx.empty() || !b.dx[0]) return;
     const T* dy = b.dy.data<T>();
     T* dx = b.dx[0].data<T>();
-    in_packs<T>(in_whole_packs(window_, dx, dy),
-                [&]<int width>() { average_pool_gradient<width>(stream_of(context), window_, dy, dx); });
+    in_channel_packs<T>(
+        window_.x.channels,
+        [&]<int width>() { average_pool_gradient<width>(stream_of(context), window_, dy, dx); }, dx, dy);
   }
 
  private:

@@ -6,12 +6,24 @@
 #include <string>
 
 #include "framework/cuda/passes.h"
+#include "layers/cuda/convert.h"
 #include "layers/cuda/image.h"
 #include "layers/cuda/operators.h"
-#include "layers/cuda/transpose.h"
 #include "layers/typed.h"
 
 namespace antichain::cuda {
+
+template <class T, class U>
+void convert(Stream stream, int64_t count, const T* from, U* to) {
+  for_elements(
+      stream, count, [=] ANTICHAIN_DEVICE(Index, float number, float& copy) { copy = number; }, read(from),
+      write(to));
+}
+
+template void convert(Stream, int64_t, const float*, Bf16*);
+template void convert(Stream, int64_t, const Bf16*, float*);
+
+namespace {
 
 template <class T, class U>
 void to_nhwc(Stream stream, const Image& image, const T* nchw, U* nhwc) {
@@ -29,22 +41,6 @@ void to_nchw(Stream stream, const Image& image, const T* nhwc, U* nchw) {
     nchw[i] = U(float(nhwc[(n * pixels + i % pixels) * image.channels + c]));
   });
 }
-
-template <class T, class U>
-void convert(Stream stream, int64_t count, const T* from, U* to) {
-  for_elements(
-      stream, count, [=] ANTICHAIN_DEVICE(Index, float number, float& copy) { copy = number; }, read(from),
-      write(to));
-}
-
-template void to_nhwc(Stream, const Image&, const float*, float*);
-template void to_nhwc(Stream, const Image&, const Bf16*, Bf16*);
-template void to_nchw(Stream, const Image&, const float*, float*);
-template void to_nchw(Stream, const Image&, const Bf16*, Bf16*);
-template void convert(Stream, int64_t, const float*, Bf16*);
-template void convert(Stream, int64_t, const Bf16*, float*);
-
-namespace {
 
 // Copies T in layout `from` to U in layout `to`.
 template <class T, class U>

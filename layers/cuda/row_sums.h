@@ -54,7 +54,6 @@ template <int width, class Run, class F, class Finish, class... A>
 __global__ void __launch_bounds__(lanes* rows_of_block)
     run_row_sums(Index rows, const RowLength length, const F f, const Finish finish, A... arrays) {
   __shared__ typename Run::Value values[rows_of_block][lanes];
-  wait_for_earlier_kernels();
   const Index row = blockIdx.x * rows_of_block + threadIdx.y, lane = threadIdx.x, used = length.used();
   if (row < rows && lane < used)
     values[threadIdx.y][lane] = take_lane<width, Run>(length, row, lane, f, arrays...);

@@ -4,17 +4,12 @@
 //           by pixel
 //   run     one thread's pixels: 16 terms in float32 and then on in double
 //   values  of a part's runs are merged in a fixed tree and left as one partial per channel, those of all
-//           parts by a fold
-//
-// The fold is a launch of its own or, with ANTICHAIN_CUDA_FAST=s2, the work of the block that is the last of
-// its channels to leave its partials: a block draws a ticket when they are written. The lanes and the tree
-// are the same, so which block is the last changes no bit.
+//           parts by a fold, which is a launch of its own
 //
 // The cuts depend on the sizes alone, not on packs. So no bit depends on the arrays' addresses.
 #pragma once
 
 #include "framework/cuda/arrays.h"
-#include "framework/cuda/fast.h"
 #include "layers/cuda/scratch.h"
 
 namespace antichain::cuda {
@@ -45,16 +40,13 @@ struct PixelParts {
   }
 };
 
-// Partials holds one Value per part and channel in the workspace, and the tickets of the context, where it
-// has some.
+// Partials holds one Value per part and channel in the workspace.
 template <class Value>
 struct Partials {
   Value* at;
-  unsigned* tickets;
 
-  Partials(Value* place, unsigned* counters) : at(place), tickets(counters) {}
-  Partials(const Context& context, Scratch& scratch, const PixelParts& parts)
-      : at(scratch.take<Value>(parts.partials())), tickets(tickets_of(context)) {}
+  explicit Partials(Value* place) : at(place) {}
+  Partials(Scratch& scratch, const PixelParts& parts) : at(scratch.take<Value>(parts.partials())) {}
   static int64_t bytes(const PixelParts& parts) {
     return Scratch::rounded(parts.partials() * int64_t(sizeof(Value)));
   }
@@ -144,57 +136,12 @@ ANTICHAIN_DEVICE void sum_part(const PixelParts& parts, const F& f, typename Run
     partials[part * parts.channels + blockIdx.x * columns + i] = values[i];
 }
 
-// Returns whether this block is the last of `blocks` that draw this ticket, which is then 0 again. What the
-// others wrote before they drew can be read from then on.
-ANTICHAIN_DEVICE inline bool is_last(unsigned* ticket, Index blocks) {
-  __threadfence();  // the thread's writes come before the block's ticket
-  __syncthreads();
-  bool last = false;
-  if (thread_of_block() == 0) {
-    last = atomicAdd(ticket, 1u) + 1 == blocks;
-    if (last) *ticket = 0;
-    __threadfence();
-  }
-  return __syncthreads_or(last);  // shared memory is full
-}
-
-// Does for a block's channels what run_fold does (framework/cuda/launch.h).
-template <class Value, class Finish>
-ANTICHAIN_DEVICE void fold_columns(const PixelParts& parts, Index columns, const Value* partials,
-                                   Value* of_lane, const Finish& finish) {
-  const Index me = thread_of_block(), threads = threads_of_block(), first = blockIdx.x * columns;
-  const LaneParts of(parts.count);
-  const PartialOf<Value> load{partials, parts.channels};
-  for (Index i = me; i < lanes * columns; i += threads)
-    if (of.used(i / columns)) of_lane[i] = of.template merged<Value>(i / columns, first + i % columns, load);
-  for (Index half = lanes / 2; half > 0; half /= 2) {
-    __syncthreads();
-    for (Index i = me; i < half * columns; i += threads)
-      if (of.used(i / columns + half)) of_lane[i].merge(of_lane[i + half * columns]);
-  }
-  __syncthreads();
-  for (Index i = me; i < columns; i += threads) finish(first + i, of_lane[i]);
-}
-
 // The launches have blockDim: packs of a pixel x runs; gridDim: blocks of packs x parts.
 template <int width, class Run, class F, class... A>
 __global__ void __launch_bounds__(most_packs* runs)
     run_sums(const PixelParts parts, const F f, typename Run::Value* partials, A... arrays) {
   __shared__ typename Run::Value values[runs * most_packs * width];
-  wait_for_earlier_kernels();
   sum_part<width, Run>(parts, f, values, partials, arrays...);
-}
-
-template <int width, class Run, class F, class Finish, class... A>
-__global__ void __launch_bounds__(most_packs* runs)
-    run_sums_and_fold(const PixelParts parts, const F f, const Finish finish, typename Run::Value* partials,
-                      unsigned* tickets, A... arrays) {
-  static_assert(lanes <= runs, "the fold's lanes fit into the shared memory of the runs");
-  __shared__ typename Run::Value values[runs * most_packs * width];
-  wait_for_earlier_kernels();
-  sum_part<width, Run>(parts, f, values, partials, arrays...);
-  if (is_last(tickets + blockIdx.x, gridDim.y))
-    fold_columns(parts, blockDim.x * width, partials, values, finish);
 }
 
 template <int width, class Run, class F, class Finish, class... A>
@@ -205,9 +152,6 @@ void sum_packs(Stream stream, const PixelParts& parts, const Partials<typename R
   Index packs = std::min<Index>(groups, most_packs);
   while (groups % packs != 0) --packs;
   const dim3 grid(groups / packs, parts.count), block(packs, runs);
-  if (is_fast(Fast::fold_in_sums) && partials.tickets && grid.x <= most_tickets)
-    return launch(run_sums_and_fold<width, Run, F, Finish, A...>, grid, block, stream, parts, f, finish,
-                  partials.at, partials.tickets, arrays...);
   launch(run_sums<width, Run, F, A...>, grid, block, stream, parts, f, partials.at, arrays...);
   fold<Value>(stream, parts.count, parts.channels, PartialOf<Value>{partials.at, parts.channels}, finish);
 }

@@ -6,9 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <optional>
-#include <string_view>
 #include <thread>
 
 #include "framework/backend.h"
@@ -17,7 +15,6 @@
 #include "pipeline/cuda/events.h"
 #include "pipeline/cuda/nccl_check.h"
 #include "pipeline/cuda/streams.h"
-#include "pipeline/transport/agree.h"
 
 namespace antichain::cuda {
 namespace {
@@ -33,19 +30,10 @@ Clock::time_point connected_by(const Progress& progress) {
   return in(progress.limit_s() > 0 ? std::min(0.9 * progress.limit_s(), 300.0) : 300.0);
 }
 
-// Activations and gradients have a lane each, or share one, as rank 0's environment says.
-size_t agreed_lanes(Job& job) {
-  const std::string wanted = on_rank_zero(job, [] {
-    const char* said = std::getenv("ANTICHAIN_NCCL_LANES");
-    return std::string(said && std::string_view(said) == "1" ? "1" : "2");
-  });
-  return wanted == "1" ? 1 : 2;
-}
-
 class NcclStream : public MessageStream {
  public:
   NcclStream(const Context& context, Job& job, const std::function<void()>& look)
-      : context_(context), job_(job), progress_(job.activity()), lanes_(agreed_lanes(job)) {
+      : context_(context), job_(job), progress_(job.activity()) {
     progress_.doing(fmt::format("connecting {} ranks by NCCL", job.size()));
     const Communicators::Patience patience{connected_by(progress_), look};
     comms_.emplace(resources(context).device, lanes(), job, patience);
@@ -172,7 +160,7 @@ class NcclStream : public MessageStream {
   Job& job_;
   Progress& progress_;
   std::shared_ptr<Events> events_ = std::make_shared<Events>();
-  std::vector<SideStream> lanes_;
+  std::vector<SideStream> lanes_{2};  // activations and gradients have a lane each
   std::optional<Communicators> comms_;
   std::vector<std::shared_ptr<Begun>> launching_;
   int waits_for_ = RankState::anybody;

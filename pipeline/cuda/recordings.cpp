@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "framework/cuda/check.h"
-#include "framework/cuda/fast.h"
+#include "framework/cuda/switches.h"
 #include "framework/say.h"
 
 namespace antichain::cuda {

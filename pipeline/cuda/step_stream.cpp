@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 #include <nvtx3/nvToolsExt.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <memory>
@@ -12,7 +13,7 @@
 #include "data/cuda/make_images.h"
 #include "framework/backend.h"
 #include "framework/cuda/check.h"
-#include "framework/cuda/fast.h"
+#include "framework/cuda/gradient_norm.h"
 #include "framework/cuda/list_on_device.h"
 #include "framework/cuda/look.h"
 #include "framework/cuda/step_numbers.h"
@@ -71,6 +72,12 @@ struct Looked {
   std::vector<Tensor> tensors;  // kept alive
   Tensor pieces;                // on the device
   int64_t count = 0;
+};
+
+struct Listed {
+  std::vector<Tensor> gradients, memory;  // kept alive
+  Tensor sums;
+  GradientList list;
 };
 
 class CudaStep : public DeviceStep {
@@ -154,6 +161,34 @@ class CudaStep : public DeviceStep {
       cuda::look(stream_, looked.pieces.data<Piece>(), looked.count, found.data<int32_t>() + first);
   }
 
+  Gradients gradients(const std::vector<Tensor>& all) override {
+    const std::vector<Piece> pieces = pieces_of(all);
+    std::vector<uint32_t> first;
+    for (uint32_t i = 0; i < pieces.size(); ++i)
+      while (first.size() <= pieces[i].tensor) first.push_back(i);
+    while (first.size() <= all.size()) first.push_back(uint32_t(pieces.size()));
+    const auto listed = std::make_shared<Listed>();
+    const auto keep = [&](const Tensor& tensor) { return listed->memory.emplace_back(tensor); };
+    const auto room = [&](int64_t count) {
+      return keep(context_.backend().tensor({{std::max<int64_t>(count, 1)}, DType::f64})).data<double>();
+    };
+    listed->gradients = all;
+    listed->sums = context_.backend().tensor({{int64_t(all.size())}, DType::f64});
+    listed->list = {.pieces = reinterpret_cast<const Piece*>(keep(list_on_device(context_, pieces)).raw()),
+                    .first = reinterpret_cast<const uint32_t*>(keep(list_on_device(context_, first)).raw()),
+                    .partials = room(int64_t(pieces.size()) * square_workers),
+                    .of_pieces = room(int64_t(pieces.size())),
+                    .sums = listed->sums.data<double>(),
+                    .factor = reinterpret_cast<float*>(room(1)),
+                    .count = int64_t(pieces.size()),
+                    .gradients = int64_t(all.size())};
+    return listed;
+  }
+  void sum_squares(const Gradients& all) override { cuda::sum_squares(stream_, of(all).list); }
+  void copy_sums(const Gradients& all, const Tensor& host) override { copy(of(all).sums, host); }
+  void clip(const Gradients& all, double most) override { cuda::clip(stream_, of(all).list, most); }
+  void scale(const Gradients& all, float factor) override { cuda::scale(stream_, of(all).list, factor); }
+
   void set(const StepNumbers& numbers) override {
     set_numbers(stream_, numbers, reinterpret_cast<StepNumbers*>(numbers_.raw()));
   }
@@ -174,12 +209,14 @@ class CudaStep : public DeviceStep {
   void wait(const Moment& moment) override {
     ANTICHAIN_CUDA(cudaEventSynchronize(cudaEvent_t(moment.get())));
   }
-  int steps_at_once() const override { return steps_at_once_; }
+  int steps_at_once() const override { return 2; }
 
  private:
-  // While it lives, whoever asks the context for its stream gets another one. Tickets and workspace of the
-  // context are those of its own stream, where kernels may use them at the same time. So the other stream may
-  // run only what uses neither, which is Backend::add.
+  static const Listed& of(const Gradients& all) { return *static_cast<const Listed*>(all.get()); }
+
+  // While it lives, whoever asks the context for its stream gets another one. The context's
+  // workspace is that of its own stream, where kernels may use it at the same time. So the other stream may
+  // run only what uses none, which is Backend::add.
   class Elsewhere {
    public:
     Elsewhere(Resources& resources, cudaStream_t stream)
@@ -193,7 +230,6 @@ class CudaStep : public DeviceStep {
   };
   const Context& context_;
   const cudaStream_t stream_;
-  const int steps_at_once_ = is_fast(Fast::next_step) ? 2 : 1;
   SideStream beside_, of_ties_;
   std::shared_ptr<Events> events_ = std::make_shared<Events>();
   std::shared_ptr<Events> timed_ = std::make_shared<Events>(cudaEventDefault);

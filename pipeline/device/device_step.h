@@ -18,6 +18,9 @@ namespace antichain {
 // A handle to tensors that are checked together: their addresses, in the device's memory.
 using LookedAt = std::shared_ptr<void>;
 
+// A handle to gradients whose norm is clipped: their addresses and sums, in the device's memory.
+using Gradients = std::shared_ptr<void>;
+
 // A Stamp keeps the time at which the device reached a point in its work.
 using Stamp = std::shared_ptr<void>;
 
@@ -56,6 +59,15 @@ class DeviceStep {
   // the device). The caller keeps the tensors until the check is done.
   virtual LookedAt looked_at(const std::vector<Tensor>&) = 0;
   virtual void look(const LookedAt&, const Tensor& found, int first) = 0;
+
+  // sum_squares() sums the squares of each of the gradients (float32) in double precision; copy_sums() copies
+  // these sums to page-locked memory. clip() then multiplies all by the factor that clips their norm, and
+  // scale() by another one. The caller keeps the gradients until this is done.
+  virtual Gradients gradients(const std::vector<Tensor>&) = 0;
+  virtual void sum_squares(const Gradients&) = 0;
+  virtual void copy_sums(const Gradients&, const Tensor& host) = 0;
+  virtual void clip(const Gradients&, double most) = 0;
+  virtual void scale(const Gradients&, float factor) = 0;
 
   // Sets the numbers for the step whose work is enqueued from here on, where the device's kernels read them.
   virtual void set(const StepNumbers&) = 0;

@@ -1,9 +1,9 @@
 #include "pipeline/run/gradient_norm.h"
 
-#include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
 
-#include "framework/backend.h"
 #include "framework/sum_of_squares.h"
 
 namespace antichain {
@@ -22,41 +22,58 @@ void for_each_gradient(const RankModel& model, const F& f) {
 
 }  // namespace
 
-SquaresByName squares_of_gradients(const RankModel& model) {
-  const Context& context = model.context();
+SquaresByName HostNorm::squares() {
   SquaresByName squares;
-  for_each_gradient(model, [&](const std::string& name, const Tensor& gradient) {
-    Tensor host = gradient;
-    if (!context.backend().host_memory()) {
-      host = Tensor::host(gradient.spec());
-      context.backend().copy(context, gradient, host);
-    }
-    squares[name] = sum_of_squares(host.data<float>(), host.elements());
+  for_each_gradient(model_, [&](const std::string& name, const Tensor& gradient) {
+    squares[name] = sum_of_squares(gradient.data<float>(), gradient.elements());
   });
   return squares;
 }
 
-void scale_gradients(RankModel& model, float factor) {
-  const Context& context = model.context();
-  for_each_gradient(model, [&](const std::string&, const Tensor& gradient) {
-    Tensor host = gradient;
-    const bool there = !context.backend().host_memory();
-    if (there) {
-      host = Tensor::host(gradient.spec());
-      context.backend().copy(context, gradient, host);
-    }
-    float* const x = host.data<float>();
-    const int64_t count = host.elements();
+void HostNorm::scale(float factor) {
+  for_each_gradient(model_, [&](const std::string&, const Tensor& gradient) {
+    float* const x = gradient.data<float>();
+    const int64_t count = gradient.elements();
     for (int64_t i = 0; i < count; ++i) x[i] *= factor;
-    if (there) context.backend().copy(context, host, gradient);
   });
+}
+
+void HostNorm::clip(double most) {
+  if (const float factor = clip_factor(squares(), most); factor < 1) scale(factor);
+}
+
+DeviceNorm::DeviceNorm(const RankModel& model, DeviceStep& device, CopyStream& copies) : device_(device) {
+  std::map<std::string, Tensor> by_name;
+  for_each_gradient(model,
+                    [&](const std::string& name, const Tensor& gradient) { by_name[name] = gradient; });
+  std::vector<Tensor> gradients;
+  for (const auto& [name, gradient] : by_name) {
+    named_[name] = 0;
+    gradients.push_back(gradient);
+  }
+  gradients_ = device_.gradients(gradients);
+  const TensorSpec spec{{int64_t(gradients.size())}, DType::f64};
+  host_ = Tensor(spec, copies.page_locked(spec.bytes()));
+}
+
+SquaresByName DeviceNorm::squares() {
+  device_.sum_squares(gradients_);
+  device_.copy_sums(gradients_, host_);
+  device_.wait(device_.computed());
+  const double* sum = host_.data<double>();
+  for (auto& [name, squares] : named_) squares = *sum++;
+  return named_;
+}
+
+void DeviceNorm::clip(double most) {
+  device_.sum_squares(gradients_);
+  device_.clip(gradients_, most);
 }
 
 float clip_factor(const SquaresByName& of_all_ranks, double most) {
   double sum = 0;
   for (const auto& [name, squares] : of_all_ranks) sum += squares;
-  const double norm = std::sqrt(sum);
-  return std::isfinite(norm) ? float(std::min(1., most / (norm + 1e-6))) : 1.f;
+  return clip_factor_of(std::sqrt(sum), most);
 }
 
 }  // namespace antichain

@@ -11,6 +11,9 @@ class HostDevice final : public StepDevice {
 
   std::unique_ptr<InputFeed> make_feed(const Graph&, const StageMemory&, const Seat&) override;
   std::unique_ptr<NumberWatch> make_numbers(RankModel&, const WatchedRank&) override;
+  std::unique_ptr<GradientNorm> make_norm(RankModel& model) override {
+    return std::make_unique<HostNorm>(model);
+  }
   std::unique_ptr<StepTimes> make_times(int rank, bool traced, TimeSheet*) override;
   std::unique_ptr<NodeTimer> make_timer(const NodeClock&, bool clocks_tied) override;
 

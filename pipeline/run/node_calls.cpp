@@ -21,11 +21,13 @@ NodeCalls::NodeCalls(RankModel& model, std::vector<NodeId> nodes, const StageMem
       parted_(context_, memory, memory.tensors().parted, device) {
   if (mode != Mode::train || !device.updates_at_once()) return;
   at_once_ = model.make_update(nodes_);
-  std::vector<Absorbed> absorbed;
-  for (const NodeId id : nodes_)
-    if (!graph_[id].signature.statistics.empty())
-      absorbed.push_back({model[id].kernel.get(), statistics_of(id), model[id].buffers});
-  absorb_at_once_ = context_.backend().make_absorption(context_, std::move(absorbed));
+  std::vector<Absorbed> all;
+  for (const NodeId id : nodes_) {
+    if (graph_[id].signature.statistics.empty()) continue;
+    all.push_back({model[id].kernel.get(), statistics_of(id), model[id].buffers});
+    absorb_[id] = context_.backend().make_absorption(context_, {all.back()});
+  }
+  absorb_at_once_ = context_.backend().make_absorption(context_, std::move(all));
 }
 
 std::vector<std::vector<Tensor>> NodeCalls::statistics_of(NodeId id) const {
@@ -150,16 +152,21 @@ void NodeCalls::update() {
   const Rate rate = device_.numbers() ? Rate(device_.numbers()) : Rate(input_->rate, input_->step);
   const bool at_once = at_once_ && !timer_->listens();
   for (NodeId id : nodes_) {
-    NodeState& state = model_[id];
     if (!graph_[id].signature.statistics.empty() && !(at_once && absorb_at_once_))
-      timer_->around(id, Verb::update, 0,
-                     [&] { state.kernel->absorb(context_, statistics_of(id), state.buffers); });
+      timer_->around(id, Verb::update, 0, [&] { absorb(id); });
     if (graph_.needs_gradient(id) && !at_once)
       timer_->around(id, Verb::update, 0, [&] { model_.update(id, rate); });
     device_.between_nodes();
   }
   if (at_once && absorb_at_once_) absorb_at_once_->run(context_);
   if (at_once) model_.update(nodes_, *at_once_, rate);
+}
+
+void NodeCalls::absorb(NodeId id) {
+  if (const auto own = absorb_.find(id); own != absorb_.end() && own->second)
+    own->second->run(context_);
+  else
+    model_[id].kernel->absorb(context_, statistics_of(id), model_[id].buffers);
 }
 
 }  // namespace antichain

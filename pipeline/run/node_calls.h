@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -47,6 +49,7 @@ class NodeCalls {
   struct Halves {
     bool input = true, weight = true;
   };
+  void absorb(NodeId);
   std::vector<std::vector<Tensor>> statistics_of(NodeId) const;  // of every micro-batch
   DropoutKey dropout_key(int microbatch) const;
   void backward_node(NodeId, int microbatch, Halves, GradientFolds&, NodeObserver&);
@@ -63,7 +66,8 @@ class NodeCalls {
   StepDevice& device_;
   GradientFolds whole_, parted_;     // of the backward's two forms
   std::unique_ptr<Update> at_once_;  // of all parameters of the nodes, where the device has such a launch
-  std::unique_ptr<Absorption> absorb_at_once_;  // likewise of all statistics
+  std::unique_ptr<Absorption> absorb_at_once_;            // likewise of all statistics
+  std::map<NodeId, std::unique_ptr<Absorption>> absorb_;  // of each node that has some
   const StepInput* input_ = nullptr;
   NodeTimer* timer_ = nullptr;
   const Spoil* spoil_ = nullptr;

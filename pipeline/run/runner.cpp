@@ -201,7 +201,7 @@ void StageRunner::backward(const Action& action, size_t index) {
 
 // Asks the clip and the judge, once a step.
 bool StageRunner::may_update() {
-  if (clip_ && !std::exchange(clipped_, true)) clip_gradients();
+  if ((clip_ || clip_alone_ > 0) && !std::exchange(clipped_, true)) clip_gradients();
   return numbers_->allows_update([&] {
     times().spend(Spent::waiting);  // the judge may ask the other ranks
     device_->before_reading();
@@ -209,10 +209,11 @@ bool StageRunner::may_update() {
 }
 
 void StageRunner::clip_gradients() {
+  if (!norm_) norm_ = device_->make_norm(model_);
+  if (!clip_) return norm_->clip(clip_alone_);
   times().spend(Spent::waiting);
   device_->before_reading();
-  const float factor = clip_(squares_of_gradients(model_));
-  if (factor < 1) scale_gradients(model_, factor);
+  if (const float factor = clip_(norm_->squares()); factor < 1) norm_->scale(factor);
 }
 
 void StageRunner::update(const Action& action) {

@@ -69,6 +69,8 @@ class StageRunner : private NodeObserver {
   // With a clip, the runner asks it in every training step before it asks the judge, and scales the gradients
   // by the answer. The schedule has a vote where there are several ranks.
   void set_clip(GradientClip clip) { clip_ = std::move(clip); }
+  // Clips without asking, on a rank that trains alone.
+  void set_clip(double most) { clip_alone_ = most; }
   // Enters each action's time in the sheet; after a step time counts as `other`. nullptr: there is no sheet.
   void set_time_sheet(TimeSheet* sheet) { sheet_ = sheet; }
   int64_t bytes() const { return memory_.bytes(); }  // of a step's tensors, besides weights and their state
@@ -109,6 +111,7 @@ class StageRunner : private NodeObserver {
   NodeClock clock_;
   NodeWatch watch_;
   GradientClip clip_;
+  double clip_alone_ = 0;
   bool clipped_ = false;  // the gradients of this step
   Spoil spoil_;           // a fault on demand
   TimeSheet* sheet_ = nullptr;
@@ -121,6 +124,7 @@ class StageRunner : private NodeObserver {
   std::vector<GradientBucket> buckets_;
   int last_gradient_ = -1;  // index of the action that completes the gradients
   std::unique_ptr<NumberWatch> numbers_;
+  std::unique_ptr<GradientNorm> norm_;  // where gradients are clipped
   std::unique_ptr<StepDevice> device_;
   std::deque<StepUnderWay> under_way_;  // steps, the oldest first
 };

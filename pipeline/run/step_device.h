@@ -8,6 +8,7 @@
 
 #include "framework/context.h"
 #include "pipeline/device/device_step.h"
+#include "pipeline/run/gradient_norm.h"
 #include "pipeline/run/input_feed.h"
 #include "pipeline/run/node_timer.h"
 #include "pipeline/run/number_watch.h"
@@ -28,6 +29,7 @@ class StepDevice {
   // them. On a device they must outlive this object, too, because it ends its work first.
   virtual std::unique_ptr<InputFeed> make_feed(const Graph&, const StageMemory&, const Seat&) = 0;
   virtual std::unique_ptr<NumberWatch> make_numbers(RankModel&, const WatchedRank&) = 0;
+  virtual std::unique_ptr<GradientNorm> make_norm(RankModel&) = 0;
   // The sheet may be nullptr.
   virtual std::unique_ptr<StepTimes> make_times(int rank, bool traced, TimeSheet*) = 0;
   // `clocks_tied` says that make_times has tied this step's clocks already.

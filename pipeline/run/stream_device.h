@@ -16,6 +16,9 @@ class StreamDevice final : public StepDevice {
 
   std::unique_ptr<InputFeed> make_feed(const Graph&, const StageMemory&, const Seat&) override;
   std::unique_ptr<NumberWatch> make_numbers(RankModel&, const WatchedRank&) override;
+  std::unique_ptr<GradientNorm> make_norm(RankModel& model) override {
+    return std::make_unique<DeviceNorm>(model, *device_step_, *copies_);
+  }
   std::unique_ptr<StepTimes> make_times(int rank, bool traced, TimeSheet*) override;
   std::unique_ptr<NodeTimer> make_timer(const NodeClock&, bool clocks_tied) override;
 

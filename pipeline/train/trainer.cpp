@@ -65,12 +65,13 @@ class Trainer {
         boundary_(job_, checkpointer_, options.deadline, lag(), total_ - options.start.step),
         results_(job_, boundary_),
         period_s_before_(options.start.epoch_s) {
-    ANTICHAIN_CHECK(!agree_before_update(options.on_nan, options.clip_norm) || lag() == 0,
-                    "steps are apart where ranks agree before an update");
+    ANTICHAIN_CHECK(!agrees() || lag() == 0, "steps are apart where ranks agree before an update");
     training_.set_judge(
         [this](const NumberReport& mine) { return nan_policy_.may_update(mine, begun_.front().step); },
-        agree_before_update(options.on_nan, options.clip_norm));
-    if (options.clip_norm > 0)
+        agrees());
+    if (options.clip_norm > 0 && job_.size() == 1)
+      training_.set_clip(options.clip_norm);
+    else if (options.clip_norm > 0)
       training_.set_clip(
           [this](const SquaresByName& mine) { return agree_on_clip_factor(mine, options_.clip_norm, job_); });
     training_.set_time_sheet(&time_);
@@ -145,11 +146,15 @@ class Trainer {
   // By so many steps rank 0 may be behind with results. A rank alone has them at once.
   int lag() const { return options_.between_ranks == Steps::overlapped && job_.size() > 1 ? 1 : 0; }
 
+  // Says whether something has to be known before an update: a rank alone clips without asking.
+  bool agrees() const {
+    return agree_before_update(options_.on_nan, job_.size() > 1 ? options_.clip_norm : 0);
+  }
+
   // So many steps of this rank may be under way, where its device allows that. Ranks that agree before an
   // update, or do not overlap steps, have one.
   int steps_at_once() const {
-    const bool apart = agree_before_update(options_.on_nan, options_.clip_norm) ||
-                       (job_.size() > 1 && options_.between_ranks == Steps::apart);
+    const bool apart = agrees() || (job_.size() > 1 && options_.between_ranks == Steps::apart);
     return apart ? 1 : training_.steps_at_once();
   }
 

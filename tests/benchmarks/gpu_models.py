@@ -14,7 +14,6 @@ lie in the GPU's memory. Sides (--sides), in the order in which they are measure
   pytorch-bf16        eager, under bf16 autocast
   pytorch-graphs      the same, torch.compile, mode="reduce-overhead"
   pytorch-autotuned   the same, torch.compile, mode="max-autotune", which may search for minutes
-  bf16-compiled       ours, with ANTICHAIN_CUDA_COMPILE=1
   tf32, float32       ours
   pytorch-tf32, pytorch-float32       eager
 
@@ -36,7 +35,6 @@ SIDES = {
     "pytorch-bf16": ("theirs", "bf16", ""),
     "pytorch-graphs": ("theirs", "bf16", "reduce-overhead"),
     "pytorch-autotuned": ("theirs", "bf16", "max-autotune"),
-    "bf16-compiled": ("ours", "bf16", "compiled"),
     "tf32": ("ours", "tf32", ""),
     "pytorch-tf32": ("theirs", "tf32", ""),
     "float32": ("ours", "float32", ""),
@@ -87,7 +85,7 @@ def pytorch_rate(torch, run, optimiser, batch, steps, precision):
     return statistics.median(rates)
 
 
-def said(command, most_s, environment):
+def said(command, most_s, environment=None):
     """What a command prints; an error where it fails, and what it has printed so far where its time is up."""
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True)
     try:
@@ -101,16 +99,15 @@ def said(command, most_s, environment):
     return out
 
 
-def ours(args, model, batches, precision, how, left_s):
+def ours(args, model, batches, precision, left_s):
     rates = {}
-    environment = {**os.environ, **({"ANTICHAIN_CUDA_COMPILE": "1"} if how else {})}
     device = args.device + (":tf32" if precision == "tf32" else "")
     for batch in batches:
         with tempfile.TemporaryDirectory() as folder:
             metrics = os.path.join(folder, "metrics.json")
             said([args.program, "train", "--device", device, "--precision", "bf16" if precision == "bf16" else "float32", "--local", "1", "--model", model,
                   "--batch", str(batch), "--microbatches", "1", "--steps", str(args.steps + WARM_UP), "--lr", "0.001", "--metrics", metrics,
-                  "--dataset", "synthetic", "--method", "uniform"], max(5, left_s()), environment)
+                  "--dataset", "synthetic", "--method", "uniform"], max(5, left_s()))
             with open(metrics) as lines:
                 all_rates = [step["images_per_s"] for step in map(json.loads, lines) if "images_per_s" in step]
         if len(all_rates) > WARM_UP:
@@ -133,7 +130,9 @@ def attempt(side, args, model, left_s):
     others."""
     who, precision, how = SIDES[side]
     try:
-        return (ours if who == "ours" else theirs)(args, model, args.batches, precision, how, left_s)
+        if who == "ours":
+            return ours(args, model, args.batches, precision, left_s)
+        return theirs(args, model, args.batches, precision, how, left_s)
     except Exception as error:
         print(f"{model}, {side}: {error}", file=sys.stderr, flush=True)
         return {}

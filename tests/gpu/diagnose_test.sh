@@ -27,7 +27,6 @@ diagnosis crash 1 "right without graphs" "illegal memory access"
 diagnosis images 1 "right images by the host: look at images made on the device"
 diagnosis cudnn 1 "right without cuDNN: look at cuDNN" "as it is, backward is right down to the node behind layer1.weight"
 diagnosis engine 1 "right without cuDNN: look at cuDNN" "right without cuDNN's engine 62: ANTICHAIN_CUDA_SKIP=62 leaves it out"
-diagnosis fast 1 "right without fast ways: look at a fast way"
 diagnosis cublas 1 "right without cuBLASLt: look at cuBLASLt"
 diagnosis streams 1 "right one kernel at a time: look at something that does not wait"
 diagnosis kernels 1 "wrong with every part left out: our own kernels or memory" \

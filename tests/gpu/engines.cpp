@@ -9,13 +9,12 @@ namespace harness {
 
 std::vector<Engine> engines() {
   const std::vector<Layout> layouts = {Layout::plain, Layout::nhwc};
-  // TF32 keeps 10 bits of each factor's mantissa: rounded to nearest, a factor is off by 2^-11 at most, a
-  // product by 2^-10. Products of bf16 numbers are exact, but tensor cores cut off what a float32 sum can't
-  // hold, always downwards (Fasi, Higham, Mikaitis & Pranesh, "Numerical behavior of NVIDIA tensor cores",
+  // Products of bf16 numbers are exact, but tensor cores cut off what a float32 sum can't hold, always
+  // downwards (Fasi, Higham, Mikaitis & Pranesh, "Numerical behavior of NVIDIA tensor cores",
   // PeerJ Computer Science 2021): 2^-23 an addition, of which the longest sums here have some thousand, four
   // or more products at a time: 2^-14 in all.
   return {{.name = "cuda", .backend = "cuda", .layouts = layouts},
-          {.name = "cuda_tf32", .backend = "cuda:tf32", .layouts = layouts, .multiplication = 0x1p-10},
+          {.name = "cuda_tf32", .backend = "cuda:tf32", .layouts = layouts, .multiplication = tf32_product},
           {.name = "cuda_bf16",
            .backend = "cuda",
            .layouts = layouts,

@@ -4,17 +4,16 @@ kernel moves and the time that this is estimated to take. Nothing runs on a GPU:
 layers/cuda. The network is that of `antichain info` on the CPU, but with the GPU's reorders instead of the
 CPU's: images go to NHWC in bf16, and logits to float32.
 
-    tests/gpu/launches.py PROGRAM [--models resnet18 resnet50] [--microbatch 128] [--plain]
+    tests/gpu/launches.py PROGRAM [--models resnet18 resnet50] [--microbatch 128]
 
 A kernel takes the largest of: bytes over the memory's rate (the second-level cache's rate where the bytes fit
 into it), operations over the tensor cores' rate, and what any kernel takes; then comes the gap to the next
-one. The rates are an H200's as an audit took them. With --plain no fast way is on (docs/gpu.md), otherwise
-those of the default are.
+one. The rates are an H200's as an audit took them.
 """
 import argparse, collections, json, subprocess, sys
 
 MEMORY, CACHE, CACHE_BYTES = 3.9e12 * 0.85, 6.0e12 * 0.85, 40e6  # bytes/s, of what passes of ours reach
-FLOPS, FLOPS_TF32 = 450e12, 220e12
+FLOPS = 450e12
 LEAST_US, GAP_US = 1.8, 1.0
 FOLD_US = 3.5
 
@@ -25,29 +24,25 @@ class Listing:
     def __init__(self):
         self.rows = {"forward": {}, "backward": {}}
 
-    def add(self, half, kind, moved, flops=0, rate=FLOPS, least_us=LEAST_US, launches=1):
+    def add(self, half, kind, moved, flops=0, least_us=LEAST_US, launches=1):
         rate_of_bytes = CACHE if moved < CACHE_BYTES else MEMORY
-        us = max(least_us, 1e6 * moved / rate_of_bytes, 1e6 * flops / rate) + GAP_US
+        us = max(least_us, 1e6 * moved / rate_of_bytes, 1e6 * flops / FLOPS) + GAP_US
         before = self.rows[half].get(kind, Row(0, 0, 0))
         self.rows[half][kind] = Row(before.launches + launches, before.bytes + moved,
                                     before.us + us * launches)
 
 
-def convolution(listing, flops, x, y, w, rounds, needs_dx, is_product):
-    """x, y and w count numbers. `rounds`: weight gradients are rounded once to bf16."""
+def convolution(listing, flops, x, y, w, needs_dx, is_product):
+    """x, y and w count numbers."""
     listing.add("forward", "convolution", 2 * (x + y + w), flops)
     if needs_dx:
         listing.add("backward", "convolution, input gradient", 2 * (x + y + w), flops)
     kind = "convolution, weight gradient"
     if is_product:
         listing.add("backward", kind, 2 * (x + y) + 4 * w, flops)
-    elif rounds:
+    else:
         listing.add("backward", kind, 2 * (x + y + w), flops)
         listing.add("backward", "widen a weight gradient", 6 * w)
-    else:
-        for numbers in (x, y):
-            listing.add("backward", "widen x and dy", 6 * numbers)
-        listing.add("backward", kind, 4 * (x + y + w), flops, FLOPS_TF32)
 
 
 def batch_norm(listing, y, adds, relu, dy_terms):
@@ -64,7 +59,7 @@ def network(program, model):
     return json.loads(said.stdout)["nodes"]
 
 
-def listing_of(nodes, microbatch, fast):
+def listing_of(nodes, microbatch):
     listing, by_id = Listing(), {node["id"]: node for node in nodes}
     numbers = {node["id"]: node["output_bytes"] // 4 * microbatch for node in nodes}
     consumers = collections.Counter(i for node in nodes for i in node["inputs"] if node["needs_gradient"])
@@ -82,11 +77,11 @@ def listing_of(nodes, microbatch, fast):
             taps = node["flops"] // 2 // image  # numbers of one filter
             pixels = image // (w // taps)
             is_product = x // microbatch == taps * pixels  # one pixel of one filter, stride 1
-            convolution(listing, node["flops"] * microbatch, x, y, w, fast, needs_dx, is_product)
+            convolution(listing, node["flops"] * microbatch, x, y, w, needs_dx, is_product)
         elif op == "batch_norm":
             relu = any("relu" in name for name in node.get("absorbed", []))
             adds = len(node["inputs"]) > 1
-            adds_terms = fast and adds and relu and consumers[node["id"]] == 2
+            adds_terms = adds and relu and consumers[node["id"]] == 2
             batch_norm(listing, y, adds, relu, 2 if adds_terms else 1)
         elif op == "linear":  # a product and its bias; the bias's sums and their fold, and two products
             listing.add("forward", "linear layer and loss", 2 * (x + y + w), launches=2)
@@ -112,10 +107,8 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--models", nargs="+", default=["resnet18", "resnet50"])
     parser.add_argument("--microbatch", type=int, default=128)
-    parser.add_argument("--plain", action="store_true")
     args = parser.parse_args()
-    all_of = {m: listing_of(network(args.program, m), args.microbatch, not args.plain)
-              for m in args.models}
+    all_of = {m: listing_of(network(args.program, m), args.microbatch) for m in args.models}
     print("| pass | kernels |" + "".join(f" {m}: launches | MB | us |" for m in args.models))
     print("|---|---|" + "---|---|---|" * len(args.models))
     for half in ("forward", "backward"):

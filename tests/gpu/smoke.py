@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tells in two minutes whether the rest is worth its time: versions, cuDNN's engines beside those expected
-for an H200, an operator of each type in three precisions, 40 steps of ResNet-18 recorded as graphs and not,
-which must have the same bits, and 3 steps the plain way and with each fast way (ANTICHAIN_CUDA_FAST) alone.
+for an H200, an operator of each type in three precisions, and 40 steps of ResNet-18 recorded as graphs and
+not, which must have the same bits.
 
     tests/gpu/smoke.py PROGRAM --tests TEST_GPU --plans LIST [--json FILE]
 
@@ -21,7 +21,7 @@ TRAININGS = [("resnet18", 128, 40, {}), ("resnet18", 128, 40, {"ANTICHAIN_CUDA_G
 
 
 def train(runs, program, folder, model, batch, steps, environment):
-    """Returns what it said, and (hash of the weights, images/s, last loss), which is None where it failed."""
+    """Returns what it said, and (hash of the weights, images/s), which is None where it failed."""
     whole, metrics = os.path.join(folder, "run.json"), os.path.join(folder, "metrics")
     code, said = runs.run([program, "train", "--device", "cuda", "--precision", "bf16", "--local", "1", "--method", "uniform", "--model", model,
                            "--batch", str(batch), "--microbatches", "1", "--steps", str(steps), "--lr", "0.01", "--lr-schedule", "constant",
@@ -34,7 +34,7 @@ def train(runs, program, folder, model, batch, steps, environment):
         trained = [line for line in map(json.loads, lines) if "images_per_s" in line]
     rates = [step["images_per_s"] for step in trained]
     with open(whole) as text:
-        return said, (json.load(text)["state"], statistics.median(rates[len(rates) // 4:] or [0]), trained[-1]["loss"])
+        return said, (json.load(text)["state"], statistics.median(rates[len(rates) // 4:] or [0]))
 
 
 def said_whole(model, words):
@@ -43,27 +43,6 @@ def said_whole(model, words):
     for line in lines:
         print(f"FAILED  {model}: {line}", flush=True)
     return not lines
-
-
-def fast_ways(runs, program, folder, said):
-    """Trains the plain way, and with each fast way that the program names alone. Returns whether all are
-    right. A way with other bits is right where the loss is within a hundredth."""
-    def steps(ways):
-        words, result = train(runs, program, folder, "resnet18", 128, 3, {"ANTICHAIN_CUDA_FAST": ways})
-        return result if said_whole(f"fast ways {ways}", words) else None
-
-    named = re.findall(r"^antichain: fast way (\w+), (?:on|off), (the same|other) bits", said, re.M)
-    if not named:
-        print("FAILED  fast ways: the program names none", flush=True)
-        return False
-    plain, wrong = steps("plain"), []
-    for name, bits in named:
-        found = steps(name)
-        right = plain and found and (found[0] == plain[0] if bits == "the same" else abs(found[2] / plain[2] - 1) < 0.01)
-        wrong += [] if right else [name]
-    first = f", {wrong[0]} is the first that is wrong (of {' '.join(wrong)})" if wrong else ", each alone is right"
-    print(f"{'FAILED ' if wrong or not plain else 'ok     '} fast ways: plain {'runs' if plain else 'fails'}{first}", flush=True)
-    return bool(plain) and not wrong
 
 
 def plans_in(said):
@@ -84,7 +63,6 @@ def main():
     if code != 0:
         print(f"skipped, needs a CUDA device: {last_line(said)}")
         return 77
-    versions = said
     print("\n".join(line for line in said.splitlines() if "versions" in line), flush=True)
     right, figures = True, {}
 
@@ -95,10 +73,9 @@ def main():
             said += words
             found.append(result)
             right = said_whole(model, words) and right
-        right = fast_ways(runs, args.program, folder, versions) and right
     right = right and all(found)
     if found[0] and found[1]:
-        (graphs, fast, _), (plain, slow, _) = found[0], found[1]
+        (graphs, fast), (plain, slow) = found[0], found[1]
         print(f"{'ok     ' if graphs == plain else 'FAILED '} resnet18: state {graphs} recorded, {plain} kernel by kernel; "
               f"{fast:.0f} images/s, {slow:.0f} images/s without graphs", flush=True)
         right = right and graphs == plain

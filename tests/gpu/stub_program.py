@@ -27,8 +27,7 @@ wrong = on_gpu and {
     "images": trains and option("--augment") != "host",
     "engine": loops not in ("convolutions", "all") and os.environ.get("ANTICHAIN_CUDA_SKIP") != "62",
     "cudnn": loops not in ("convolutions", "all"),
-    "unnamed": False, "unrecorded": False,
-    "fast": trains and "s2" in os.environ.get("ANTICHAIN_CUDA_FAST", "s2"),
+    "unrecorded": False,
     "cublas": loops not in ("products", "all"),
     "streams": trains and os.environ.get("CUDA_LAUNCH_BLOCKING") != "1",
     "parts": option("--schedule") == "zb-v" or option("--epochs") == "3",
@@ -41,14 +40,11 @@ if wrong and fault == "crash":
 if words[0] == "info":
     names = ("1f1b", "zb-v", "forward-only")
     write("--json", json.dumps({"schedules": [{"schedule": n, "trains": n != "forward-only"} for n in names]}))
-if fault == "unrecorded" and os.environ.get("ANTICHAIN_CUDA_FAST") == "s7":
+if fault == "unrecorded" and trains and graphs:
     print("antichain: work on the device can't be recorded", file=sys.stderr)
-if words[0] == "info" and os.environ.get("ANTICHAIN_CUDA_PLANS") and fault != "unnamed":
-    for way, bits in (("s1", "other"), ("s2", "the same"), ("s7", "the same")):
-        print(f"antichain: fast way {way}, on, {bits} bits: a stub", file=sys.stderr)
 if trains and os.environ.get("ANTICHAIN_CUDA_PLANS"):
     for engine in (67, 62):
-        print(f"antichain: plan forward ranked bf16 nhwc x 1 weights 1 stride 1 1 pad 0 0 is engine {engine}, notes 0", file=sys.stderr)
+        print(f"antichain: plan forward bf16 x 1 weights 1 stride 1 1 pad 0 0 is engine {engine}, notes 0", file=sys.stderr)
 if trains:
     losses = [2.3, 2.2, 2.1 * (1.5 if wrong else 1)]
     write("--metrics", "".join(json.dumps({"step": i + 1, "loss": loss, "accuracy": 0.9, "images_per_s": 100}) + "\n" for i, loss in enumerate(losses)))

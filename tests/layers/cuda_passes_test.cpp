@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "framework/backend.h"
+#include "framework/cuda/gradient_norm.h"
 #include "framework/cuda/passes.h"
+#include "framework/sum_of_squares.h"
 #include "layers/cuda/epilogue.h"
 #include "layers/cuda/sums.h"
 #include "tests/layers/cuda_on_host/backend.h"
@@ -114,7 +116,7 @@ std::vector<float> sums(int64_t pixels, int64_t channels, int offset) {
   std::vector<Sum> partials(size_t(parts.partials()));
   std::vector<float> all(static_cast<size_t>(channels));
   sum_channels<SumRun>(
-      nullptr, parts, {partials.data(), nullptr},
+      nullptr, parts, Partials<Sum>(partials.data()),
       [](SumRun& run, bool first, float number, float& same) {
         if (first) run.sum += 1000;  // once per run
         run.part += number;
@@ -196,6 +198,36 @@ TEST(PixelParts, FillADevice) {
   }
   EXPECT_EQ(PixelParts(32, 2048).count, 1u);
   EXPECT_LE(PixelParts(int64_t(1) << 30, 1).count, 256u);
+}
+
+// Gradients of no number, of less than a pack, and of several pieces.
+TEST(GradientNorm, IsThatOfAllNumbersAndClipsThem) {
+  std::vector<Tensor> gradients;
+  double squares = 0;
+  for (const int64_t count : {3, 0, 1001, 40'007}) {
+    gradients.push_back(Tensor::host({{count}}));
+    for (int64_t i = 0; i < count; ++i) gradients.back().data<float>()[i] = 0.01f * float(i % 101 - 40);
+    squares += sum_of_squares(gradients.back().data<float>(), count);
+  }
+  const std::vector<Piece> pieces = pieces_of(gradients);
+  const std::vector<uint32_t> first = {0, 1, 1, 2, 5};
+  ASSERT_EQ(pieces.size(), first.back());
+  std::vector<double> partials(pieces.size() * square_workers), of_pieces(pieces.size()), sums(4);
+  float factor = 0;
+  const GradientList all{pieces.data(), first.data(), partials.data(),        of_pieces.data(),
+                         sums.data(),   &factor,      int64_t(pieces.size()), int64_t(sums.size())};
+  sum_squares(nullptr, all);
+  EXPECT_EQ(sums[1], 0);
+  EXPECT_NEAR(sums[0] + sums[2] + sums[3], squares, 1e-13 * squares) << "doubles in another order";
+  const std::vector<float> before(gradients[3].data<float>(), gradients[3].data<float>() + 40'007);
+  clip(nullptr, all, 2 * std::sqrt(squares));
+  EXPECT_EQ(factor, 1);
+  clip(nullptr, all, 0.5 * std::sqrt(squares));
+  const float clipped = factor;
+  EXPECT_NEAR(clipped, 0.5, 1e-6);
+  scale(nullptr, all, 0.25f);
+  for (size_t i = 0; i < before.size(); ++i)
+    ASSERT_EQ(gradients[3].data<float>()[i], before[i] * clipped * 0.25f);
 }
 
 }  // namespace

@@ -6,14 +6,12 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
 
 #include "layers/conv_transpose2d.h"
 #include "layers/cuda/convolution_graph.h"
-#include "layers/cuda/kept_plans.h"
 #include "models/model.h"
 
 namespace antichain::cuda {
@@ -46,14 +44,14 @@ class CudnnPlans : public ::testing::Test {
   void TearDown() override { ::unsetenv("ANTICHAIN_CUDA_SKIP"); }
 
   ExecutionPlan chosen(const Convolution& c, Pass pass, const EngineRule& rule) const {
-    return choose_plan(h200_, operation_graph(h200_, describe(c, pass, Layout::nhwc)), rule);
+    return choose_plan(h200_, operation_graph(h200_, describe(c, pass)), rule);
   }
 
   // Returns a line for a pass, as ANTICHAIN_CUDA_PLANS=1 prints it, without the engine's notes.
   std::string line(const Convolution& c, Pass pass, Factors factors) const {
     const EngineRule rule = rule_for(c.dtype, factors);
     const ExecutionPlan plan = chosen(c, pass, rule);
-    return fmt::format("{} is {}", in_words(c, pass, Layout::nhwc, rule),
+    return fmt::format("{} is {}", in_words(c, pass, rule),
                        plan.plan ? fmt::format("engine {}", plan.number) : "not to be had");
   }
 
@@ -88,7 +86,7 @@ TEST_F(CudnnPlans, AreThereInEachPrecision) {
         EXPECT_EQ(line(c, pass, factors).find("not to be had"), std::string::npos) << line(c, pass, factors);
 }
 
-// None of these needs our own loops, nor a reorder to NCHW.
+// None of these needs our own loops.
 TEST_F(CudnnPlans, AreThereForDilatedUnevenDepthwiseAndTransposedConvolutions) {
   const Shape x{32, 96, 28, 28};
   const ConvTranspose2d transposed({.out = 96, .kernel = 4, .stride = 2, .pad = 1});
@@ -106,7 +104,7 @@ TEST_F(CudnnPlans, AreThereForDilatedUnevenDepthwiseAndTransposedConvolutions) {
       }
 }
 
-// Weight gradients that are rounded to bf16 need no compiling either (ANTICHAIN_CUDA_FAST=s1).
+// Weight gradients that are rounded to bf16 need no compiling either.
 TEST_F(CudnnPlans, AreThereForRoundedWeightGradients) {
   for (const char* model : {"resnet18", "resnet50"})
     for (const int microbatch : {32, 128})
@@ -118,38 +116,12 @@ TEST_F(CudnnPlans, AreThereForRoundedWeightGradients) {
       }
 }
 
-// A plan that cuDNN compiled can be had only with a driver, so another plan takes its place here.
-TEST_F(CudnnPlans, AreKeptAsText) {
-  const std::string cache = ::testing::TempDir() + "cudnn_plans_cache";
-  std::filesystem::remove_all(cache);
-  ::setenv("XDG_CACHE_HOME", cache.c_str(), 1);
-  const Convolution c = convolutions("resnet18", 32, Precision::bf16)[1];
-  const ExecutionPlan planned = chosen(c, Pass::forward, rule_for(c.dtype, Factors::exact));
-  ASSERT_TRUE(planned.plan);
-  const std::string text = text_of(planned);
-  ASSERT_FALSE(text.empty());
-  EXPECT_EQ(kept_plan_text("a key"), "");
-  keep_plan_text("a key", text);
-  EXPECT_EQ(kept_plan_text("a key"), text);
-  EXPECT_EQ(kept_plan_text("another key"), "");
-  const ExecutionPlan again = plan_of_text(h200_, kept_plan_text("a key"));
-  ASSERT_TRUE(again.plan);
-  EXPECT_EQ(again.workspace_bytes, planned.workspace_bytes);
-  EXPECT_EQ(again.number, planned.number);
-  EXPECT_EQ(again.engine, planned.engine);
-  for (const std::string& broken : {std::string(), text.substr(0, text.size() / 2), std::string("1\nx\n{}")})
-    EXPECT_FALSE(plan_of_text(h200_, broken).plan) << broken.size() << " characters";
-  ::unsetenv("XDG_CACHE_HOME");
-  std::filesystem::remove_all(cache);
-}
-
 // Leaves out the engines that obey the rule, one by one, until none is left.
 TEST_F(CudnnPlans, GoToTheNextEngineWhereOneIsLeftOut) {
   const Convolution c = convolutions("resnet18", 32, Precision::bf16)[1];
   std::set<int64_t> engines;
-  for (const auto& plan :
-       obeying_plans(h200_, operation_graph(h200_, describe(c, Pass::forward, Layout::nhwc)),
-                     rule_for(c.dtype, Factors::exact)))
+  for (const auto& plan : obeying_plans(h200_, operation_graph(h200_, describe(c, Pass::forward)),
+                                        rule_for(c.dtype, Factors::exact)))
     engines.insert(plan.number);
   ASSERT_GT(engines.size(), 1u);
   std::string skipped;

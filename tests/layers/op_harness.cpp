@@ -93,8 +93,8 @@ class OpRun {
     results.y = y_.guarded[0].read();
     y_.guarded[0].check_padding();
     backward();
-    const std::vector<Tensor> one_microbatch[] = {statistics_.tensors};
-    kernel_->absorb(context_, one_microbatch, buffers_.tensors);
+    const Absorbed one_microbatch{kernel_.get(), {statistics_.tensors}, buffers_.tensors};
+    absorb(context_, one_microbatch);
     for (const Bank* bank : {&dx_, &dw_})
       for (const Guarded& g : bank->guarded)
         if (g.tensor()) g.check_padding();
@@ -165,7 +165,7 @@ class OpRun {
       f.stash = stash_.tensors;
       f.statistics = statistics_.tensors;
     }
-    kernel_->forward(context_, f);
+    ask_.around([&] { kernel_->forward(context_, f); });
   }
 
   // Without stash and statistics: evaluation has none.
@@ -195,7 +195,7 @@ class OpRun {
     if (ask_.halves == Halves::together) {
       b.dx = dx_.tensors;
       b.dw = dw_.tensors;
-      return kernel_->backward(context_, b);
+      return ask_.around([&] { kernel_->backward(context_, b); });
     }
     b.dx = dx_.tensors;
     kernel_->backward(context_, b);
@@ -234,6 +234,12 @@ Numbers draw_labels(const OpCase& c, Numbers values) {
 }
 
 }  // namespace
+
+void absorb(Context& context, const Absorbed& node) {
+  const auto at_once =
+      node.statistics[0].empty() ? nullptr : context.backend().make_absorption(context, {node});
+  at_once ? at_once->run(context) : node.kernel->absorb(context, node.statistics, node.buffers);
+}
 
 bool is_label(const OpCase& c, size_t input) { return c.op->role() == Role::loss && input == 1; }
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -64,10 +65,14 @@ struct Ask {
   double dx_before = 0;
   Numbers dy_term = {};  // a second term of dy, of a lowering that adds_dy
   Precision precision = Precision::float32;
+  // Calls the kernel: a forward without backward, a forward, and a backward.
+  std::function<void(const std::function<void()>&)> around = [](const auto& call) { call(); };
 };
 
 // Reports guard, poison and padding violations as test failures.
 Results run(const Backend&, const OpCase&, const Values&, const Ask& = {});
+// Absorbs the statistics by the engine's own way, where it has one.
+void absorb(Context&, const Absorbed&);
 bool inseparable(const Backend&, const OpCase&);
 bool adds_dx(const Backend&, const OpCase&);
 bool adds_dy(const Backend&, const OpCase&);

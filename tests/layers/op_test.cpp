@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <thread>
 #include <tuple>
@@ -69,14 +70,14 @@ class Operator : public ::testing::TestWithParam<std::tuple<Engine, OpCase>> {
     if (which().fused) keep_off_the_kink();
   }
 
-  // A sum that is rounded before the bias is added may come out on the other side of ReLU's kink, so we test
-  // no gradient there.
+  // A sum that is rounded before the bias is added, or whose factors are cut off, may come out on the other side
+  // of ReLU's kink, so we test no gradient there.
   void keep_off_the_kink() {
     const Numbers y = harness::run(reference::backend(), without_relu(which()), values_).y;
     double largest = 0;
     for (const double v : y) largest = std::max(largest, std::abs(v));
     for (size_t i = 0; i < y.size(); ++i)
-      if (std::abs(y[i]) < 2 * stored() * largest) values_.dy[i] = 0;
+      if (std::abs(y[i]) < 2 * (stored() + multiplication()) * largest) values_.dy[i] = 0;
   }
 
   const OpCase& which() const { return std::get<1>(GetParam()); }
@@ -84,14 +85,16 @@ class Operator : public ::testing::TestWithParam<std::tuple<Engine, OpCase>> {
   Layout last_layout() const { return layouts().back(); }
   const Backend& engine() const { return *engine_; }
 
-  // The tolerance is relative to the largest number of a tensor of sums of products. The products' errors
-  // have random sign, so that twice one product's error is much for a sum of thousands.
+  // The tolerance is relative to the largest number of a tensor of sums of products. An error that all products
+  // have, as where factors are cut off, is one of the sum; the rest has random sign. So twice one product's
+  // error is much for a sum of thousands.
   double tolerance() const {
     constexpr std::string_view products[] = {"conv2d", "conv_transpose2d", "linear"};
     const bool multiplies = std::ranges::find(products, which().op->type()) != std::end(products);
-    return which().tolerance + (multiplies ? 2 * std::get<0>(GetParam()).multiplication : 0);
+    return which().tolerance + (multiplies ? 2 * multiplication() : 0);
   }
 
+  double multiplication() const { return std::get<0>(GetParam()).multiplication; }
   Precision precision() const { return std::get<0>(GetParam()).precision; }
   // Products of bf16 numbers are float32 numbers, and are summed as such, so sums are as exact as in float32.
   // A result that is stored in bf16 has one rounding to 8 bits, which costs up to 2^-8 of it; weight
@@ -141,6 +144,38 @@ TEST_P(Operator, EngineMatchesReference) {
     for (size_t i = 0; i < expected.buffers.size(); ++i)
       EXPECT_LE(difference(results.buffers[i], expected.buffers[i]), tolerance()) << "buffer " << i;
   }
+}
+
+// What TF32's factors cost is within the tolerance of the engine that has them.
+TEST(Tf32, CutsOffWithinTheBoundOfItsTests) {
+  const auto cut_off = [](Numbers& numbers) {
+    for (double& v : numbers) v = std::bit_cast<float>(std::bit_cast<uint32_t>(float(v)) & tf32_bits);
+  };
+  int compared = 0;
+  for (const OpCase& c : cases()) {
+    const std::string_view type = c.op->type();
+    if ((!type.starts_with("conv") && type != "linear") || type == "concat") continue;
+    SCOPED_TRACE(c.name);
+    Values whole = draw(c);
+    const auto run_reference = [&](const OpCase& of, const Values& values) {
+      return harness::run(reference::backend(), of, values);
+    };
+    if (c.fused) {  // as Operator does
+      const Numbers y = run_reference(without_relu(c), whole).y;
+      const double largest = std::abs(*std::ranges::max_element(y, {}, [](double v) { return std::abs(v); }));
+      for (size_t i = 0; i < y.size(); ++i)
+        if (std::abs(y[i]) < 2 * tf32_product * largest) whole.dy[i] = 0;
+    }
+    Values cut = whole;
+    cut_off(cut.x[0]), cut_off(cut.params[0]), cut_off(cut.dy);
+    const Results exact = run_reference(c, whole), results = run_reference(c, cut);
+    const double bound = c.tolerance + 2 * tf32_product;
+    EXPECT_LE(difference(results.y, exact.y), bound);
+    EXPECT_LE(difference(results.dx[0], exact.dx[0]), bound);
+    EXPECT_LE(difference(results.dw[0], exact.dw[0]), bound);
+    compared += difference(results.y, exact.y) > 0;
+  }
+  EXPECT_GT(compared, 20);
 }
 
 TEST_P(Operator, HalvesAskedSeparatelyGiveTheSameBits) {

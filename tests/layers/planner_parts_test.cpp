@@ -1,5 +1,5 @@
-// Tests the parts of the planner of convolutions without cuDNN: values that are made once, objects that each
-// thread has, and the order in which engines are tried.
+// Tests the parts of the planner of convolutions without cuDNN: values that are made once, and objects that each
+// thread has.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -8,7 +8,6 @@
 #include <string>
 #include <thread>
 
-#include "layers/cuda/engine_order.h"
 #include "layers/cuda/lent.h"
 #include "layers/cuda/made_once.h"
 
@@ -51,19 +50,6 @@ TEST(LentToThreads, EachThreadHasItsOwnAndTheNextGetsItAfterwards) {
   Lent* again = nullptr;
   std::thread([&] { again = &lent_to_this_thread<Lent>(); }).join();
   EXPECT_TRUE(again == first || again == second) << "one that a thread has left";
-}
-
-struct Candidate {
-  std::string name;
-  bool compiles;
-};
-
-TEST(EngineOrder, WhatIsCompiledComesAfterTheFallbacksToo) {
-  std::string order;
-  for (const Candidate& c : in_order_of_effort<Candidate>({{"a1", false}, {"a2", true}, {"a3", false}},
-                                                          {{"f1", true}, {"f2", false}}))
-    order += c.name + " ";
-  EXPECT_EQ(order, "a1 a3 f2 a2 f1 ");
 }
 
 }  // namespace

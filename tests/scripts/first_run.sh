@@ -12,11 +12,17 @@ cd "$folder"
 mkdir bin build
 cp -r "$source/run.sh" "$source/scripts" .
 stand_in() { { echo '#!/bin/bash'; cat; } >"$1"; chmod +x "$1"; }
-stand_in bin/cmake </dev/null
+stand_in bin/cmake <<<'cat configured 2>/dev/null || true'
 stand_in bin/ninja </dev/null
 stand_in bin/timeout <<<'shift; exec "$@"'
-stand_in bin/mpirun <<<'shift 3; exec "$@"'
-stand_in bin/dpkg-query <<<'echo install ok installed'
+stand_in bin/mpirun <<'END'
+echo "mpirun: $*"
+while [ "$1" != build/antichain ]; do shift; done
+exec "$@"
+END
+stand_in bin/dpkg-query <<<'[ -e packages_lack ] || echo install ok installed'
+stand_in bin/sudo <<<'exec "$@"'
+stand_in bin/nvidia-smi <<<'[ -e gpu ] && echo "GPU 0: NVIDIA H100"'
 stand_in bin/apt-get <<'END'
 [ -e apt ] || [ -e ../../apt ] || exit 100
 touch python3-sklearn_1.deb
@@ -87,6 +93,27 @@ case="the environment's folder"
 CIFAR10_DIR=D run
 expect "trained: train --config scripts/run.toml --results runs/5"
 expect_none "CIFAR-10 is not here"
+
+case="a GPU and its module"
+touch gpu cifar10
+echo "-- CUDA module: toolkit 13.0, cuDNN 9.19.0" >configured
+run --results mine
+expect "mpirun: -n 2 --oversubscribe --bind-to none build/antichain train --config scripts/run.toml --device auto"
+expect_none "can't be built"
+
+case="a GPU without a module"
+echo "-- CUDA module: no nvcc was found" >configured
+run --results mine
+expect "there is a GPU, but the CUDA module can't be built here (-- CUDA module: no nvcc was found), so this trains on the CPU"
+expect "scripts/gpu_bundle.sh"
+expect "mpirun: -n 2 --oversubscribe build/antichain train --config scripts/run.toml --results mine"
+
+case="packages that apt can't reach"
+touch packages_lack
+expected=1 run
+expect "these packages can't be installed here: build-essential"
+expect "scripts/gpu_bundle.sh"
+rm packages_lack gpu configured
 
 case="a refused training"
 touch cifar10 refuse

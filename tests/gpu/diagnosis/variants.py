@@ -7,7 +7,7 @@ NETWORKS = [("resnet20", "float32"), ("vgg16", "bf16"), ("squeezenet1_0", "float
 # How far a loss may be from the CPU's in float32, relative to it. On the CPU itself, bf16 is 0.6 % off after
 # five steps.
 NEAR = {"float32": 1e-3, "bf16": 2e-2}
-SAFE = {"ANTICHAIN_CUDA_FAST": "plain", "ANTICHAIN_CUDA_GRAPHS": "0", "ANTICHAIN_CUDA_LOOPS": "all", "CUDA_LAUNCH_BLOCKING": "1"}
+SAFE = {"ANTICHAIN_CUDA_GRAPHS": "0", "ANTICHAIN_CUDA_LOOPS": "all", "CUDA_LAUNCH_BLOCKING": "1"}
 
 
 class Variant:
@@ -27,8 +27,6 @@ OF_ONE = [
             blames="cuDNN's convolutions (layers/cuda/cudnn_convolution.cpp; ANTICHAIN_CUDA_PLANS=1 names its engines)"),
     Variant("without cuBLASLt", {"ANTICHAIN_CUDA_LOOPS": "products"}, same_bits=False,
             blames="cuBLASLt's products (layers/cuda/cublas_gemm.cpp)"),
-    Variant("without fast ways", {"ANTICHAIN_CUDA_FAST": "plain"}, same_bits=False,
-            blames="a fast way (framework/cuda/fast.h; ANTICHAIN_CUDA_FAST=s1 and so on turns each on alone)"),
     Variant("one kernel at a time", {"ANTICHAIN_CUDA_GRAPHS": "0", "CUDA_LAUNCH_BLOCKING": "1"},
             blames="something that does not wait for what it needs: streams and events"),
     Variant("all of these", SAFE, ["--augment", "host"], same_bits=False, blames="more than one of these parts"),

@@ -7,14 +7,14 @@
 #include "framework/backend.h"
 #include "framework/cuda/absorb.h"
 #include "framework/cuda/elementwise.h"
-#include "framework/cuda/fast.h"
+#include "framework/cuda/look.h"
 #include "framework/cuda/update.h"
 #include "framework/error.h"
+#include "layers/cuda/convert.h"
 #include "layers/cuda/convolution.h"
 #include "layers/cuda/gemm.h"
 #include "layers/cuda/operators.h"
 #include "layers/cuda/scratch.h"
-#include "layers/cuda/transpose.h"
 #include "layers/typed.h"
 
 namespace antichain {
@@ -48,11 +48,10 @@ class ToBf16 : public ConvolutionPlan {
 }  // namespace
 
 // Only gradients that are rounded to bf16 have a stand-in; all else is done by our own loops.
-std::shared_ptr<const ConvolutionPlan> plan_by_cudnn(const Convolution& c, Pass, Layout, Factors) {
+std::shared_ptr<const ConvolutionPlan> plan_by_cudnn(const Convolution& c, Pass, Factors) {
   return c.gradient == DType::bf16 ? std::make_shared<ToBf16>(c) : nullptr;
 }
-std::shared_ptr<const ConvolutionPlan> plan_compiled_weight_gradient(const Convolution&) { return nullptr; }
-std::vector<NamedPlan> plans_by_cudnn(const Convolution&, Pass, Layout, Factors) { return {}; }
+std::vector<NamedPlan> plans_by_cudnn(const Convolution&, Pass, Factors) { return {}; }
 
 std::unique_ptr<const Gemm> make_gemm(const GemmShape& shape, Factors) { return make_direct_gemm(shape); }
 
@@ -60,11 +59,7 @@ std::unique_ptr<const Gemm> make_gemm(const GemmShape& shape, Factors) { return 
 
 namespace {
 
-// Holds what a context on a device carries, as far as kernels on the host and the emulated device use it.
-struct HostResources {
-  std::vector<unsigned> tickets = std::vector<unsigned>(cuda::most_tickets);
-  cuda::Resources resources{.tickets = tickets.data()};
-};
+int64_t copies = 0;
 
 class CudaOnHost : public Backend {
  public:
@@ -76,24 +71,20 @@ class CudaOnHost : public Backend {
   std::string description() const override { return "the CUDA engine's kernels as loops of the host"; }
   void require(Precision) const override {}
   std::shared_ptr<std::byte> allocate(int64_t bytes) const override { return allocate_host(bytes); }
-  std::shared_ptr<void> open(int) const override {
-    const auto opened = std::make_shared<HostResources>();
-    return {opened, &opened->resources};
-  }
   void copy(const Context&, const Tensor& from, const Tensor& to) const override {
     ANTICHAIN_CHECK(from.spec() == to.spec(), "a copy keeps shape, type and layout");
+    ++copies;
     std::memcpy(to.raw(), from.raw(), size_t(from.bytes()));
   }
   std::optional<bool> all_finite(const Context&, const Tensor& t) const override {
-    int found = 0;
-    with_type(t.dtype(),
-              [&]<class T>() { cuda::find_non_finite(nullptr, t.data<T>(), t.elements(), &found); });
+    int32_t found = 0;
+    const std::vector<cuda::Piece> pieces = cuda::pieces_of({t});
+    cuda::look(nullptr, pieces.data(), int64_t(pieces.size()), &found);
     return found == 0;
   }
   std::unique_ptr<Absorption> make_absorption(const Context& context,
                                               std::vector<Absorbed> nodes) const override {
-    return cuda::is_fast(cuda::Fast::statistics) ? cuda::absorb_in_one_launch(context, std::move(nodes))
-                                                 : nullptr;
+    return cuda::absorb_in_one_launch(context, std::move(nodes));
   }
   void add(Context&, const Tensor& x, const Tensor& y) const override {
     with_type(x.dtype(), [&]<class T>() { cuda::add(nullptr, x.data<T>(), y.data<T>(), x.elements()); });
@@ -101,6 +92,8 @@ class CudaOnHost : public Backend {
 };
 
 }  // namespace
+
+int64_t copies_on_host() { return copies; }
 
 void register_cuda_on_host() { register_backend(std::make_unique<CudaOnHost>()); }
 

@@ -27,15 +27,12 @@ inline dim3 thread_index = 0, block_index = 0, block_size = 1, grid_size = 1;
 
 // Waits until all threads of the block are there. It ends the process when some have ended without coming.
 void barrier();
-// Does the same, and returns whether any thread came with a number other than 0.
-int barrier_or(int number);
-// Notes that the current thread has waited for earlier kernels (framework/cuda/launch.h).
-void thread_waits();
-enum class Start { in_turn, early };  // early: while the kernel in front may still run
-// Runs every thread of every block, blocks in an order that is drawn anew each time. It ends the process
-// where a thread of a kernel that starts early comes to a barrier, or to its end, without having waited.
-void run_kernel(dim3 grid, dim3 block, const std::function<void()>& kernel, Start = Start::in_turn);
-int64_t meetings();  // barriers that a block came to so far
+// Runs every thread of every block, blocks in an order that is drawn anew each time.
+void run_kernel(dim3 grid, dim3 block, const std::function<void()>& kernel);
+// So far:
+int64_t meetings();  // barriers that a block came to
+int64_t launches();
+int64_t blocks();
 
 }  // namespace antichain::emulated
 
@@ -44,12 +41,3 @@ int64_t meetings();  // barriers that a block came to so far
 #define blockDim antichain::emulated::block_size
 #define gridDim antichain::emulated::grid_size
 #define __syncthreads antichain::emulated::barrier
-#define __syncthreads_or antichain::emulated::barrier_or
-
-// Threads run one at a time and see each other's writes at once.
-inline void __threadfence() {}
-inline unsigned atomicAdd(unsigned* at, unsigned term) {
-  const unsigned before = *at;
-  *at += term;
-  return before;
-}

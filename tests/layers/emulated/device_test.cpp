@@ -56,19 +56,5 @@ TEST(EmulatedDeviceDeathTest, ABarrierThatSomeDoNotComeTo) {
                "a barrier that not all threads of a block come to");
 }
 
-// Each thread of a kernel that starts early has to wait, and that before its first barrier.
-TEST(EmulatedDeviceDeathTest, AThreadThatDoesNotWaitForEarlierKernels) {
-  const auto kernel = [](unsigned waiting, bool too_late) {
-    return [=] {
-      if (too_late) __syncthreads();
-      if (threadIdx.x < waiting) cuda::wait_for_earlier_kernels();
-    };
-  };
-  run_kernel(2, many, kernel(many, false), Start::early);
-  run_kernel(2, many, kernel(0, false), Start::in_turn);
-  for (const auto& one : {kernel(many - 1, false), kernel(many, true)})
-    EXPECT_DEATH(run_kernel(2, many, one, Start::early), "a thread that does not wait for earlier kernels");
-}
-
 }  // namespace
 }  // namespace antichain::emulated

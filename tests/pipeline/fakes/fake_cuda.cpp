@@ -24,9 +24,6 @@ static std::mutex rules_mutex;  // rules are broken under the device's lock, too
 static std::vector<std::string> broken;
 static std::atomic<int> launches{0};
 int launched() { return launches; }
-static std::atomic<int> early_launches{0}, compiled_for{90};
-int launched_early() { return early_launches; }
-void compile_for(int capability) { compiled_for = capability; }
 static thread_local cudaError_t last_error = cudaSuccess;
 cudaError_t failed(cudaError_t status) { return last_error = status; }
 cudaError_t taken_last_error() { return std::exchange(last_error, cudaSuccess); }
@@ -336,17 +333,6 @@ cudaError_t cudaLaunchKernel(const void*, dim3 grid, dim3, void**, size_t, cudaS
   if (grid.x == 0) return failed(cudaErrorInvalidConfiguration);
   ++launches;
   return cudaSuccess;
-}
-cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* code, const void*) {
-  code->ptxVersion = compiled_for;
-  return cudaSuccess;
-}
-cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* kernel, void** arguments) {
-  for (unsigned i = 0; i < config->numAttrs; ++i)
-    if (config->attrs[i].id == cudaLaunchAttributeProgrammaticStreamSerialization)
-      early_launches += config->attrs[i].val.programmaticStreamSerializationAllowed;
-  return cudaLaunchKernel(kernel, config->gridDim, config->blockDim, arguments, config->dynamicSmemBytes,
-                          config->stream);
 }
 const char* cudaGetErrorString(cudaError_t) { return "a fake device's error"; }
 

@@ -25,12 +25,10 @@ CUstream_st* make_stream();
 // Work of the test's own; `takes_s` of the device's clock, where it keeps one. As libraries do that look at
 // CUDA's last error, it fails where the thread has one that another call has left behind.
 void launch(CUstream_st*, std::function<void()> kernel, double takes_s = 0);
-int launched();                    // so far, in all streams
-int launched_early();              // of these, before the kernel in front has ended (programmatic launches)
-void compile_for(int capability);  // what kernels are compiled for from now on: 90 is 9.0
-void drain();                      // waits until this thread's streams have no work left
-void drain(CUstream_st*);          // only this one
-void hold(CUstream_st*);           // the device does nothing of it until it is let go
+int launched();            // so far, in all streams
+void drain();              // waits until this thread's streams have no work left
+void drain(CUstream_st*);  // only this one
+void hold(CUstream_st*);   // the device does nothing of it until it is let go
 void let_go(CUstream_st*);
 int priority(CUstream_st*);  // the less the sooner
 int waits(CUstream_st*);     // how often the host waited for the stream or an event in it, by CUDA's calls

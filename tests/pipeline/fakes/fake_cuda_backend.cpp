@@ -6,6 +6,7 @@
 #include "framework/cuda/backend.h"
 #include "framework/cuda/check.h"
 #include "framework/cuda/elementwise.h"
+#include "framework/cuda/gradient_norm.h"
 #include "framework/cuda/update.h"
 #include "tests/pipeline/fakes/fake_cuda.h"
 #include "tests/pipeline/fakes/fake_devices.h"
@@ -21,6 +22,10 @@ void adamw_now(Stream, const Optimiser&, const Rate&, const Part*, int64_t);
 void ema_now(Stream, const Optimiser&, const Rate&, const Part*, int64_t);
 void sgd_now(Stream, const Optimiser&, const Rate&, const Part*, int64_t);
 void absorb_now(Stream, const RunningPart*, int64_t);  // framework/cuda/absorb.cu
+// These are framework/cuda/gradient_norm.cu.
+void sum_squares_now(Stream, const GradientList&);
+void clip_now(Stream, const GradientList&, double most);
+void scale_now(Stream, const GradientList&, float factor);
 
 namespace {
 
@@ -30,26 +35,10 @@ void add_numbers(Stream stream, const T* x, T* y, int64_t count) {
     for (int64_t i = 0; i < count; ++i) y[i] = T(float(y[i]) + float(x[i]));
   });
 }
-template <class T>
-void find(Stream stream, const T* values, int64_t count, int* found) {
-  test::fake_cuda::launch(stream, [=] {
-    for (int64_t i = 0; i < count; ++i)
-      if (!(double(values[i]) - double(values[i]) == 0)) *found = 1;
-  });
-}
-
 }  // namespace
 
 void add(Stream s, const float* x, float* y, int64_t count) { add_numbers(s, x, y, count); }
 void add(Stream s, const Bf16* x, Bf16* y, int64_t count) { add_numbers(s, x, y, count); }
-void find_non_finite(Stream s, const float* v, int64_t count, int* found) { find(s, v, count, found); }
-void find_non_finite(Stream s, const double* v, int64_t count, int* found) { find(s, v, count, found); }
-void find_non_finite(Stream s, const Bf16* v, int64_t count, int* found) {
-  test::fake_cuda::launch(s, [=] {
-    for (int64_t i = 0; i < count; ++i)
-      if (!(float(v[i]) - float(v[i]) == 0)) *found = 1;
-  });
-}
 void adamw(Stream stream, const Optimiser& optimiser, const Rate& rate, const Part* parts, int64_t count) {
   test::fake_cuda::launch(stream, [=, &optimiser] { adamw_now(nullptr, optimiser, rate, parts, count); });
 }
@@ -58,6 +47,15 @@ void ema(Stream stream, const Optimiser& optimiser, const Rate& rate, const Part
 }
 void sgd(Stream stream, const Optimiser& optimiser, const Rate& rate, const Part* parts, int64_t count) {
   test::fake_cuda::launch(stream, [=, &optimiser] { sgd_now(nullptr, optimiser, rate, parts, count); });
+}
+void sum_squares(Stream stream, const GradientList& all) {
+  test::fake_cuda::launch(stream, [=] { sum_squares_now(nullptr, all); });
+}
+void clip(Stream stream, const GradientList& all, double most) {
+  test::fake_cuda::launch(stream, [=] { clip_now(nullptr, all, most); });
+}
+void scale(Stream stream, const GradientList& all, float factor) {
+  test::fake_cuda::launch(stream, [=] { scale_now(nullptr, all, factor); });
 }
 void absorb(Stream stream, const RunningPart* parts, int64_t count) {
   test::fake_cuda::launch(stream, [=] { absorb_now(nullptr, parts, count); });

@@ -7,7 +7,6 @@
 
 #include "data/cuda/make_images.h"
 #include "framework/cuda/absorb.h"
-#include "framework/cuda/fast.h"
 #include "framework/cuda/look.h"
 #include "framework/cuda/resources.h"
 #include "framework/cuda/step_numbers.h"
@@ -118,13 +117,6 @@ class LateKernel : public Kernel {
     launch(context, seconds(""),
            [this, &context, a = unowned(params), b = unowned(prepared)] { kernel_->prepare(context, a, b); });
   }
-  void absorb(Context& context, std::span<const std::vector<Tensor>> statistics,
-              std::span<const Tensor> buffers) const override {
-    std::vector<std::vector<Tensor>> all;
-    for (const std::vector<Tensor>& of_microbatch : statistics) all.push_back(unowned(of_microbatch));
-    launch(context, seconds(""),
-           [this, &context, all, b = unowned(buffers)] { kernel_->absorb(context, all, b); });
-  }
   std::optional<RunningAverages> running_averages() const override { return kernel_->running_averages(); }
   bool inseparable() const override { return kernel_->inseparable(); }
 
@@ -232,8 +224,7 @@ void FakeGpu::copy(const Context& context, const Tensor& from, const Tensor& to)
 }
 std::unique_ptr<Absorption> FakeGpu::make_absorption(const Context& context,
                                                      std::vector<Absorbed> nodes) const {
-  return cuda::is_fast(cuda::Fast::statistics) ? cuda::absorb_in_one_launch(context, std::move(nodes))
-                                               : nullptr;
+  return cuda::absorb_in_one_launch(context, std::move(nodes));
 }
 void FakeGpu::add(Context& context, const Tensor& x, const Tensor& y) const {
   launch(context, seconds("add"), [&context, x = unowned(x), y = unowned(y)] { cpu().add(context, x, y); });

@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "tests/expect_error.h"
 #include "tests/pipeline/fakes/fake_cuda.h"
 
@@ -36,24 +34,6 @@ TEST(StartKernel, SaysItsOwnErrorAndLeavesNone) {
   expect_error([] { cuda::launch(kernel, 0, 32, nullptr, 5, nullptr); },
                {"a fake device's error at the launch of", "int, const float*", "CUDA_LAUNCH_BLOCKING=1"});
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);
-}
-
-// A kernel whose code does not wait by itself must never start early.
-TEST(StartKernel, StartsEarlyWhereItIsAskedToAndTheKernelWaits) {
-  struct Case {
-    const char* ways;
-    int compiled_for, early;
-  };
-  for (const Case& c : {Case{"plain", 90, 0}, Case{"s7", 90, 1}, Case{"s7", 100, 1}, Case{"s7", 80, 0}}) {
-    ::setenv("ANTICHAIN_CUDA_FAST", c.ways, 1);
-    fake_cuda::compile_for(c.compiled_for);
-    const int launched = fake_cuda::launched(), early = fake_cuda::launched_early();
-    cuda::launch(kernel, 1, 32, nullptr, 5, nullptr);
-    EXPECT_EQ(fake_cuda::launched(), launched + 1);
-    EXPECT_EQ(fake_cuda::launched_early(), early + c.early) << c.ways << ", " << c.compiled_for;
-  }
-  ::unsetenv("ANTICHAIN_CUDA_FAST");
-  fake_cuda::compile_for(90);
 }
 
 // Libraries do look at the last error, so the stand-ins do.

@@ -17,7 +17,6 @@
 #include "tests/pipeline/run/expect_same.h"
 #include "tests/pipeline/schedule/fitting.h"
 #include "tests/pipeline/transport/nccl_among.h"
-#include "tests/variable.h"
 
 namespace antichain::test {
 namespace {
@@ -94,37 +93,45 @@ TEST(DeviceStep, WaitsForTheDeviceOnceAStep) {
   }
 }
 
-// The running statistics of all batch norms of a stage have the CPU's bits by one launch or by one each (s5).
-TEST(DeviceStep, AbsorbsAllStatisticsInOneLaunch) {
-  const TrainingCase c{.steps = 1};
-  const TrainingRun cpu = train_alone(c);
-  const auto launches = [&](const char* fast) {
-    const Variable variable("ANTICHAIN_CUDA_FAST", fast);
-    const int before = fake_cuda::launched();
-    expect_same(train_late(c, 1, 1), cpu, fast);
-    return fake_cuda::launched() - before;
-  };
-  EXPECT_EQ(launches("plain") - launches("s5"), 2 - 1) << "the network has two batch norms";
-}
-
-// When the results of a step are known, all of the next one is started, unless the way is off.
+// When the results of a step are known, all of the next one is started, unless the judge decides before it
+// begins.
 TEST(DeviceStep, StartsAStepBeforeItWaitsForTheOneInFront) {
   TrainingCase c{.steps = 6, .epoch = true};
   std::vector<int> started;
   c.on_step = [&](const StepReport&) { started.push_back(fake_cuda::graph_launches()); };
-  const auto train = [&](const char* fast) {
-    const Variable variable("ANTICHAIN_CUDA_FAST", fast);
+  const auto train = [&](OnNan on_nan) {
+    c.on_nan = on_nan;
     started.clear();
     const TrainingRun run = train_late(c, 1, 1);
     return std::pair(run, started);
   };
-  const auto [plain, one_by_one] = train("plain");
-  const auto [fast, ahead] = train("s6");
-  expect_same(fast, plain, "s6");
+  const auto [decided, one_by_one] = train(OnNan::skip);
+  const auto [run, ahead] = train(OnNan::abort);
+  expect_same(run, decided, "begun early");
   for (size_t step = 2; step + 1 < 6; ++step) EXPECT_EQ(ahead[step], one_by_one[step + 1]) << step;
   EXPECT_EQ(ahead[5], one_by_one[5]);
-  c.on_nan = OnNan::skip;
-  EXPECT_EQ(train("s6").second, one_by_one) << "the judge decides before the next step begins";
+}
+
+// A rank alone clips on the device and begins a step early all the same. Several ranks wait once more, for 8
+// bytes a parameter, and once for the judge's vote.
+TEST(DeviceStep, ClipsGradientsToTheBitsOfTheCpu) {
+  const FakeGpu& gpu = FakeGpu::the();
+  std::vector<int> waits, copies;
+  TrainingCase c{.steps = 6, .clip_norm = 0.5, .rate = 0.01f};
+  const TrainingRun cpu = train_alone(c);
+  c.on_step = [&](const StepReport&) {
+    waits.push_back(fake_cuda::waits(gpu.stream()));
+    copies.push_back(gpu.copies());
+  };
+  expect_same(train_late(c, 1, 1), cpu, "1 rank");
+  for (size_t step = 2; step + 1 < 6; ++step) {
+    EXPECT_EQ(waits[step], waits[step - 1] + 1);
+    EXPECT_EQ(copies[step], copies[step - 1]);
+  }
+  c.on_step = [](const StepReport&) {};
+  expect_same(train_late(c, 2, 2), cpu, "2 ranks");
+  c.clip_norm = 0;
+  EXPECT_NE(train_late(c, 1, 1).losses, cpu.losses) << "nothing is clipped";
 }
 
 // The judge that decides has to know before the update.

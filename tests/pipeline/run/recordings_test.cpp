@@ -35,15 +35,11 @@ TEST(Recorded, StepsHaveTheBitsOfTheCpu) {
   EXPECT_EQ(fake_cuda::graph_launches(), 0);
 }
 
-// What is counted when a step ends is that step's, because no other is under way.
-const char* const one_by_one = "s1,s3,s4,s5";
-
 // A forward and a backward per micro-batch and the update; besides them the images of each, the step's
 // numbers and the look at gradients.
 TEST(Recorded, StepsLaunchOneGraphPerAction) {
-  const Variable ways("ANTICHAIN_CUDA_FAST", one_by_one);
   std::vector<int> kernels, graphs;
-  TrainingCase c{.microbatches = 4, .steps = 5};
+  TrainingCase c{.microbatches = 4, .steps = 5, .on_nan = OnNan::skip};  // no step begins early
   c.on_step = [&](const StepReport&) {
     kernels.push_back(fake_cuda::launched());
     graphs.push_back(fake_cuda::graph_launches());
@@ -56,8 +52,8 @@ TEST(Recorded, StepsLaunchOneGraphPerAction) {
 // Trains with five actions a step. `spoilt` recordings fail from the second step on, the first in which any
 // are made.
 TrainingRun train_spoilt(const TrainingCase& c, const std::set<int>& spoilt) {
-  const Variable ways("ANTICHAIN_CUDA_FAST", one_by_one);
   TrainingCase spoiling = c;
+  spoiling.on_nan = OnNan::skip;  // no step begins early
   spoiling.on_step = [&](const StepReport& report) {
     if (report.step == 0) fake_cuda::spoil_recordings(spoilt);
   };

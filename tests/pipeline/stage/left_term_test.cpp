@@ -2,8 +2,6 @@
 // until that kernel's backward.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "framework/backend.h"
 #include "models/model.h"
 #include "pipeline/program/program.h"
@@ -31,13 +29,10 @@ int terms_left(const Graph& graph, const BackwardTensors& memory) {
   return left;
 }
 
-// Returns how many sums of ResNet-20 on one rank leave their last term, under these fast ways and in this
-// order of actions.
-Terms terms_left(const char* ways, const std::string& order) {
-  ::setenv("ANTICHAIN_CUDA_FAST", ways, 1);
+// Returns how many sums of ResNet-20 on one rank leave their last term, in this order of actions.
+Terms terms_left(const std::string& order) {
   const Backend& device = backend("cuda_on_host");
   const Graph graph = lower(make_model("resnet20", {.microbatch = 1}), device);
-  ::unsetenv("ANTICHAIN_CUDA_FAST");
   const Profile profile = unpriced(graph, device.description());
   Plan plan{.model = profile.model, .graph_hash = profile.graph_hash};
   plan.stages.resize(1);
@@ -54,20 +49,19 @@ constexpr int blocks = 9;  // their inputs are read by a convolution and by a sh
 
 TEST(LeftTerm, IsThatOfEachResidualOfAResNet) {
   register_cuda_on_host();
-  EXPECT_EQ(terms_left("s4", "0F0,0B0,0F1,0B1").whole, blocks);
-  EXPECT_EQ(terms_left("plain", "0F0,0B0,0F1,0B1").whole, 0);
+  EXPECT_EQ(terms_left("0F0,0B0,0F1,0B1").whole, blocks);
 }
 
 // The sum is kept for the weight half.
 TEST(LeftTerm, IsAddedWhereTheSumOutlivesTheBackward) {
   register_cuda_on_host();
-  EXPECT_EQ(terms_left("s4", "0F0,0I0,0W0,0F1,0I1,0W1").parted, 0);
+  EXPECT_EQ(terms_left("0F0,0I0,0W0,0F1,0I1,0W1").parted, 0);
 }
 
 // Only the backwards that are parted need the whole sum.
 TEST(LeftTerm, IsThatOfWholeBackwardsBesidePartedOnes) {
   register_cuda_on_host();
-  const Terms left = terms_left("s4", "0F0,0I0,0W0,0F1,0B1");
+  const Terms left = terms_left("0F0,0I0,0W0,0F1,0B1");
   EXPECT_EQ(left.whole, blocks);
   EXPECT_EQ(left.parted, 0);
 }
