@@ -286,8 +286,8 @@ def power(t, x, exponent):
 
 
 @ROWS.row("where", raw=True)
-def where(t, condition, input, other):
-    return t.formula(["where a b c"], condition, input, other)
+def where(t, condition, input=None, other=None, **names):
+    return t.formula(["where a b c"], condition, names.get("self", input), other)
 
 
 @ROWS.row("masked_fill")
