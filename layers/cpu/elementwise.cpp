@@ -40,9 +40,16 @@ void for_each_run(const Repeated& r, int64_t begin, int64_t end, F&& f) {
   }
 }
 
-// Tile holds the numbers of one tile: those of every place of the program, and their gradients.
-struct alignas(64) Tile {
-  float value[Program::places][tile], gradient[Program::places][tile];
+constexpr float zeros[tile] = {};
+
+// Tile has the numbers of one tile for every place of the program, and their gradients: where they are now, and
+// memory of their own. A gradient is `zeros` until the first step adds to it.
+struct Tile {
+  alignas(64) float values[Program::places][tile];
+  alignas(64) float gradients[Program::places][tile];
+  const float* value[Program::places];
+  const float* gradient[Program::places];
+  float* to[Program::places];  // where the gradient is written
 };
 
 template <class T>
@@ -68,7 +75,7 @@ class ElementwiseKernel : public Kernel {
       put_numbers(t);
       for (int64_t i = begin; i < end; i += tile) {
         const int64_t n = std::min(tile, end - i);
-        compute(t, f.x, f.params, i, n);
+        compute(t, f.x, f.params, i, n, in_place(f.y.data<T>() + i));
         store(t.value[program_.result()], f.y.data<T>() + i, false, n);
       }
     });
@@ -140,36 +147,49 @@ class ElementwiseKernel : public Kernel {
     return wanted;
   }
 
+  // Returns the memory of float32 numbers, which need no copy; nullptr of others.
+  static float* in_place(float* at) { return at; }
+  static float* in_place(Bf16*) { return nullptr; }
+
   void put_numbers(Tile& t) const {
+    for (int place = 0; place < Program::places; ++place) t.value[place] = t.values[place];
     for (int i = 0; i < program_.numbers; ++i)
-      std::fill_n(t.value[Program::first_number + i], tile, program_.number[i]);
+      std::fill_n(t.values[Program::first_number + i], tile, program_.number[i]);
   }
 
+  // Returns the operand's numbers for n elements of y, in its own memory or in that of `to`.
   template <class N>
-  static void load(const Repeated& r, const N* from, float* to, int64_t begin, int64_t n) {
+  static const float* load(const Repeated& r, N* from, float* to, int64_t begin, int64_t n) {
     if (r.whole) {
+      if (const float* at = in_place(from + begin)) return at;
       for (int64_t i = 0; i < n; ++i) to[i] = float(from[begin + i]);
-      return;
+      return to;
     }
+    float* next = to;
     for_each_run(r, begin, begin + n, [&](int64_t at, int64_t run, int64_t stride) {
       if (stride == 0)
-        std::fill_n(to, run, float(from[at]));
+        std::fill_n(next, run, float(from[at]));
       else
-        for (int64_t i = 0; i < run; ++i) to[i] = float(from[at + i]);
-      to += run;
+        for (int64_t i = 0; i < run; ++i) next[i] = float(from[at + i]);
+      next += run;
     });
+    return to;
   }
 
-  // Computes the values of all places for n elements of y.
-  void compute(Tile& t, std::span<const Tensor> x, std::span<const Tensor> params, int64_t begin,
-               int64_t n) const {
+  // Computes the values of all places for n elements of y; the last one goes to y where that is given.
+  void compute(Tile& t, std::span<const Tensor> x, std::span<const Tensor> params, int64_t begin, int64_t n,
+               float* y = nullptr) const {
     for (int i = 0; i < program_.inputs; ++i)
-      load(operands_[size_t(i)], x[size_t(i)].data<T>(), t.value[i], begin, n);
+      t.value[i] = load(operands_[size_t(i)], x[size_t(i)].data<T>(), t.values[i], begin, n);
     if (program_.has_parameter)
-      load(operands_.back(), params[0].data<float>(), t.value[Program::parameter], begin, n);
+      t.value[Program::parameter] =
+          load(operands_.back(), params[0].data<float>(), t.values[Program::parameter], begin, n);
     for (int s = 0; s < program_.steps; ++s) {
       const Program::Step& step = program_.step[s];
-      loops_.value(step.function, operands_of(t, step).data(), t.value[Program::first_step + s], n);
+      const int me = Program::first_step + s;
+      float* to = y && me == program_.result() ? y : t.values[me];
+      loops_.value(step.function, operands_of(t, step).data(), to, n);
+      t.value[me] = to;
     }
   }
 
@@ -181,7 +201,7 @@ class ElementwiseKernel : public Kernel {
   static void store(const float* from, T* to, bool adds, int64_t n) {
     if (adds)
       for (int64_t i = 0; i < n; ++i) to[i] = T(to[i] + T(from[i]));
-    else
+    else if (in_place(to) != from)
       for (int64_t i = 0; i < n; ++i) to[i] = T(from[i]);
   }
 
@@ -189,13 +209,19 @@ class ElementwiseKernel : public Kernel {
                std::span<double> sums) const {
     Tile t;
     put_numbers(t);
+    for (int i = 0; i < program_.inputs; ++i) t.value[i] = zeros;  // they may not be read
     for (int64_t i = begin; i < end; i += tile) {
       const int64_t n = std::min(tile, end - i);
       if (reads_) compute(t, b.x, b.params, i, n);
-      for (int place = 0; place < Program::places; ++place)
-        if (wanted.place[size_t(place)]) std::fill_n(t.gradient[place], n, 0.0f);
-      const T* dy = b.dy.data<T>() + i;
-      for (int64_t j = 0; j < n; ++j) t.gradient[program_.result()][j] = float(dy[j]);
+      for (int place = 0; place < Program::places; ++place) {
+        t.gradient[place] = zeros;
+        t.to[place] = t.gradients[place];
+      }
+      for (int k = 0; k < program_.inputs; ++k)
+        if (wanted.place[size_t(k)] && whole(k) && b.into_dx(size_t(k)) == Into::overwrite)
+          if (float* dx = in_place(b.dx[size_t(k)].data<T>() + i)) t.to[k] = dx;
+      const Repeated of_y{.whole = true};
+      t.gradient[program_.result()] = load(of_y, b.dy.data<T>(), t.gradients[program_.result()], i, n);
       for (int s = program_.steps - 1; s >= 0; --s) go_back(t, wanted, s, n);
       for (int k = 0; k < leaves(); ++k) put(t, b, wanted, place(k), i, n, sums);
     }
@@ -206,9 +232,11 @@ class ElementwiseKernel : public Kernel {
     if (!wanted.place[size_t(me)]) return;
     const Program::Step& step = program_.step[s];
     for (int k = 0; k < step.count; ++k)
-      if (const int to = step.operands[k]; wanted.place[size_t(to)])
+      if (const int to = step.operands[k]; wanted.place[size_t(to)]) {
         loops_.gradient(step.function, k, operands_of(t, step).data(), t.value[me], t.gradient[me],
-                        t.gradient[to], n);
+                        t.gradient[to], t.to[to], n);
+        t.gradient[to] = t.to[to];
+      }
   }
 
   void put(const Tile& t, const Backward& b, const Wanted& wanted, int place, int64_t begin, int64_t n,
