@@ -1,5 +1,5 @@
-// This is a sum of squares, in an order that depends on nothing but the count, and the factor by which a norm is
-// clipped. It is in double precision, where the square of a float is exact.
+// This is a sum of squares, in an order that depends on nothing but the count, and the factor that clips a
+// norm. It is in double precision, where the square of a float is exact.
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,7 @@
 
 namespace antichain {
 
-// Places are int64_t on the host. A device divides 32 bits by a few instructions, and calls a function for 64.
+// Places are int64_t on the host. A device divides 32 bits by some instructions and calls a function for 64.
 template <int axes, class Place = int64_t>
 struct Strided {
   Place extents[axes], strides[axes];  // the outermost axis first

@@ -24,9 +24,9 @@
 #
 # CIFAR10_DIR names CIFAR-10's binary files, and CIFAR10_PART a part of them that scripts/gpu_bundle.sh has
 # packed (a bundle's own unless said otherwise); without either learning is not checked. BEFORE names a
-# figures.json of an earlier command, where the node has kept nothing of it: its figures count. Logs go to the folder
-# `results` as they are written. LIMIT is the number of seconds for all of it, 570 unless said otherwise. A
-# part that does not end in its share is stopped, and a part that has no share left is not begun. OUT=FOLDER
+# figures.json of an earlier command, where the node has kept nothing of it: its figures count. Logs go to the
+# folder `results` as they are written. LIMIT is the number of seconds for all, 570 unless said otherwise.
+# A part that does not end in its share is stopped, and a part that has no share left is not begun. OUT=FOLDER
 # has three files, which are renewed after each part: summary.log, figures.json (what was measured) and
 # logs.tar.gz (all else).
 set -uo pipefail

@@ -1,5 +1,5 @@
-// Sums the squares of gradients on the device and scales the gradients, each in a few launches, because a stage
-// has hundreds of them. The order of a sum depends on nothing but the gradient's size.
+// Sums the squares of gradients on the device and scales the gradients, in a few launches each, because a
+// stage has hundreds of them. The order of a sum depends on nothing but the gradient's size.
 #pragma once
 
 #include <cstdint>

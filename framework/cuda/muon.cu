@@ -15,8 +15,8 @@ namespace {
 
 constexpr Index square_lanes = 8;  // those of sum_of_squares
 
-// Computes the norm of u, by which u is to be divided. Each row's sum is that of framework/sum_of_squares.h: a
-// thread takes each of its lanes.
+// Computes the norm of u, by which u is to be divided. Each row's sum is that of framework/sum_of_squares.h;
+// a thread takes each of its lanes.
 const double* norm_of(Stream stream, const float* u, double* squares, double* of_lanes, Index rows,
                       Index columns) {
   const Index used = std::min(square_lanes, columns);

@@ -1,5 +1,5 @@
-// The switches of the CUDA engine are variables of the environment. They help to find out what computed a wrong
-// number, and the engine's description says which are set:
+// The switches of the CUDA engine are variables of the environment. They help to find out what computed a
+// wrong number, and the engine's description says which are set:
 //
 //   ANTICHAIN_CUDA_GRAPHS=0       a step's work is not recorded as CUDA graphs
 //   ANTICHAIN_CUDA_LOOPS=convolutions, products or all   our own loops replace cuDNN, cuBLASLt or both; slow

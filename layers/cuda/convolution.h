@@ -54,7 +54,7 @@ struct NamedPlan {
 std::shared_ptr<const ConvolutionPlan> plan_by_cudnn(const Convolution&, Pass, Factors);
 // Plans a weight gradient of bf16 operands: a matrix product, or one of the two ways below. The first is an
 // engine from bf16 to bf16 whose result is widened to float32: a micro-batch's gradient is summed in float32
-// and rounded once, as PyTorch does it; nullptr where cuDNN has none. The second uses a plan of float32 copies.
+// and rounded once, as PyTorch does it; nullptr where cuDNN has none. The second takes float32 copies.
 std::shared_ptr<const ConvolutionPlan> plan_bf16_weight_gradient(const Convolution&);
 std::shared_ptr<const ConvolutionPlan> plan_rounded_weight_gradient(const Convolution&);
 std::shared_ptr<const ConvolutionPlan> plan_widened(const Convolution&,

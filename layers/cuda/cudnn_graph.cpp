@@ -178,49 +178,29 @@ Descriptor operation_graph(const PlanTarget& target, const Descriptor& operation
   return graph.finalise("describe an operation graph");
 }
 
-namespace {
-
-// Returns engines that obey the rule, in its order, until `take` has enough; `skips` says which need not be
-// planned.
-template <class Skips, class Take>
-void each_plan(const PlanTarget& target, const Descriptor& graph, const EngineRule& rule, const Skips& skips,
-               const Take& take) {
+// The fallbacks are a list of engines without a choice of their knobs; the ranking already has most of them.
+std::vector<ExecutionPlan> obeying_plans(const PlanTarget& target, const Descriptor& graph,
+                                         const EngineRule& rule, size_t most) {
   std::vector<Candidate> candidates = ranking(target, graph, CUDNN_HEUR_MODE_A);
   std::ranges::move(ranking(target, graph, CUDNN_HEUR_MODE_FALLBACK), std::back_inserter(candidates));
   // Compiling takes about a second a shape, so what would have to be compiled comes last.
   std::stable_partition(candidates.begin(), candidates.end(), [](const Candidate& c) { return !c.compiles; });
+  std::vector<ExecutionPlan> all;
+  std::set<int64_t> found;
   for (const Candidate& c : candidates) {
-    if (!obeys(c, rule) || skips(c)) continue;
-    if (ExecutionPlan plan = plan_of(target, c, rule); plan.plan && take(c, std::move(plan))) return;
+    const bool is_spare = c.compiles || (c.is_fallback && found.contains(c.number));
+    if (all.size() == most || !obeys(c, rule) || (!all.empty() && is_spare)) continue;
+    ExecutionPlan plan = plan_of(target, c, rule);
+    if (!plan.plan) continue;
+    found.insert(c.number);
+    all.push_back(std::move(plan));
   }
+  return all;
 }
-
-}  // namespace
 
 ExecutionPlan choose_plan(const PlanTarget& target, const Descriptor& graph, const EngineRule& rule) {
-  ExecutionPlan first;
-  const auto skips = [](const Candidate&) { return false; };
-  each_plan(target, graph, rule, skips, [&](const Candidate&, ExecutionPlan plan) {
-    first = std::move(plan);
-    return true;
-  });
-  return first;
-}
-
-// The fallbacks are a list of engines without a choice of their knobs; the ranking already has most of them.
-std::vector<ExecutionPlan> obeying_plans(const PlanTarget& target, const Descriptor& graph,
-                                         const EngineRule& rule) {
-  std::vector<ExecutionPlan> all;
-  std::set<int64_t> ranked;
-  const auto skips = [&](const Candidate& c) {
-    return !all.empty() && (c.compiles || (c.is_fallback && ranked.contains(c.number)));
-  };
-  each_plan(target, graph, rule, skips, [&](const Candidate& c, ExecutionPlan plan) {
-    ranked.insert(c.number);
-    all.push_back(std::move(plan));
-    return false;
-  });
-  return all;
+  std::vector<ExecutionPlan> first = obeying_plans(target, graph, rule, 1);
+  return first.empty() ? ExecutionPlan() : std::move(first[0]);
 }
 
 void execute(cudnnHandle_t handle, const ExecutionPlan& plan, const std::vector<int64_t>& ids,

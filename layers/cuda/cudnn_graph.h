@@ -11,6 +11,7 @@
 
 #include <cudnn.h>
 
+#include <cstdint>
 #include <memory>
 #include <set>
 #include <span>
@@ -88,9 +89,10 @@ struct ExecutionPlan {
 // empty where no engine obeys the rule.
 ExecutionPlan choose_plan(const PlanTarget&, const Descriptor& graph, const EngineRule&);
 
-// Returns all plans that obey the rule, in that order; those that would have to be compiled only where there
-// is no other.
-std::vector<ExecutionPlan> obeying_plans(const PlanTarget&, const Descriptor& graph, const EngineRule&);
+// Returns all plans that obey the rule, or the first of them, in that order; those that would have to be
+// compiled only where there is no other.
+std::vector<ExecutionPlan> obeying_plans(const PlanTarget&, const Descriptor& graph, const EngineRule&,
+                                         size_t most = SIZE_MAX);
 
 void execute(cudnnHandle_t, const ExecutionPlan&, const std::vector<int64_t>& ids, std::vector<void*> data,
              void* workspace);

@@ -1,5 +1,5 @@
 // Interpolation computes a pack of y per thread. Backward gathers, per pack of x, the gradients of the pixels
-// of y that read it, in row-major order; which rows and columns these are is searched once and kept in a table.
+// of y that read it, in row-major order; which rows and columns these are is searched once, for a table.
 #include "layers/interpolate.h"
 
 #include "framework/cuda/arrays.h"

@@ -1,6 +1,6 @@
-// These objects measure and scale the gradients of a rank, to clip them by the norm over all parameters of all
-// ranks (Pascanu, Mikolov and Bengio, "On the difficulty of training recurrent neural networks", ICML 2013;
-// torch.nn.utils.clip_grad_norm_).
+// These objects measure and scale the gradients of a rank, to clip them by the norm over all parameters of
+// all ranks (Pascanu, Mikolov and Bengio, "On the difficulty of training recurrent neural networks", ICML
+// 2013; torch.nn.utils.clip_grad_norm_).
 #pragma once
 
 #include <functional>

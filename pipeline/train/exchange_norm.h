@@ -7,8 +7,8 @@
 
 namespace antichain {
 
-// Collective over several ranks. Returns the factor by which every rank multiplies its gradients, so that the norm of all is at
-// most `most`. Replicas of a stage, which hold the same gradients, count once.
+// Collective over several ranks. Returns the factor by which every rank multiplies its gradients, so that the
+// norm of all is at most `most`. Replicas of a stage, which hold the same gradients, count once.
 float agree_on_clip_factor(const SquaresByName& mine, double most, Job&);
 
 }  // namespace antichain

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Tests that CMake finds cuDNN and NCCL as Python's packages ship them: libcudnn.so.9 and libnccl.so.2, without
-# the links that compilers look for.
+# Tests that CMake finds cuDNN and NCCL as Python's packages ship them: libcudnn.so.9 and libnccl.so.2,
+# without the links that compilers look for.
 #
 #   tests/gpu/wheels_test.sh SOURCE CUDNN_INCLUDE_DIR NCCL_INCLUDE_DIR
 set -euo pipefail

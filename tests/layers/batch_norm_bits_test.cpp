@@ -73,29 +73,29 @@ TEST_P(BatchNormBits, OfAGradientInTwoTermsAreThoseOfTheirSum) {
   EXPECT_GT(compared, 5);
 }
 
-// One launch absorbs the running statistics of several nodes: of fewer channels than it takes as a part,
-// of as many, and of more.
+// One launch absorbs the running statistics of several nodes: of fewer channels than it takes as a part, of
+// as many, and of more.
 TEST_P(BatchNormBits, OfStatisticsAbsorbedAtOnceAreTheCpusOneByOne) {
   register_cpu_backend();
   Context context(*engine_), of_cpu(backend("cpu"));
   engine_->enter(context);
-  constexpr int microbatches = 3;
-  std::vector<RunningStatistics> ours, cpus;
-  std::vector<Absorbed> nodes;
-  for (const int64_t channels : {37, 256, 600}) {
-    ours.push_back(running_statistics(context, channels, microbatches));
-    nodes.push_back({ours.back().kernel.get(), ours.back().statistics, ours.back().buffers});
-    cpus.push_back(running_statistics(of_cpu, channels, microbatches));
-    cpus.back().kernel->absorb(of_cpu, cpus.back().statistics, cpus.back().buffers);
-  }
-  const auto at_once = engine_->make_absorption(context, nodes);
-  at_once->run(context);
-  for (size_t node = 0; node < ours.size(); ++node) {
-    const std::vector<Tensor> here = buffers_here(context, ours[node]), &right = cpus[node].buffers;
-    EXPECT_EQ(here[2].data<int32_t>()[0], 5 + microbatches);
-    for (size_t i = 0; i < here.size(); ++i)
-      EXPECT_EQ(std::memcmp(here[i].raw(), right[i].raw(), size_t(right[i].bytes())), 0)
-          << "buffer " << i << " of node " << node;
+  for (const int microbatches : {1, 2, 33}) {
+    std::vector<RunningStatistics> ours, cpus;
+    std::vector<Absorbed> nodes;
+    for (const int64_t channels : {37, 256, 600}) {
+      ours.push_back(running_statistics(context, channels, microbatches));
+      nodes.push_back({ours.back().kernel.get(), ours.back().statistics, ours.back().buffers});
+      cpus.push_back(running_statistics(of_cpu, channels, microbatches));
+      cpus.back().kernel->absorb(of_cpu, cpus.back().statistics, cpus.back().buffers);
+    }
+    engine_->make_absorption(context, nodes)->run(context);
+    for (size_t node = 0; node < ours.size(); ++node) {
+      const std::vector<Tensor> here = buffers_here(context, ours[node]), &right = cpus[node].buffers;
+      EXPECT_EQ(here[2].data<int32_t>()[0], 5 + microbatches);
+      for (size_t i = 0; i < here.size(); ++i)
+        EXPECT_EQ(std::memcmp(here[i].raw(), right[i].raw(), size_t(right[i].bytes())), 0)
+            << "buffer " << i << " of node " << node << " after " << microbatches;
+    }
   }
 }
 

@@ -12,9 +12,9 @@
 
 namespace antichain::harness {
 
-// A factor of a TF32 product is the first 19 bits of a float32 number: "wgmma.mma_async operation involving type
-// .tf32 will truncate lower 13 bits of the 32-bit input data before multiplication is issued" (PTX ISA). So it
-// is off by up to 2^-10 of it, always towards 0, and a product by 2^-9.
+// A factor of a TF32 product is the first 19 bits of a float32 number: "wgmma.mma_async operation involving
+// type .tf32 will truncate lower 13 bits of the 32-bit input data before multiplication is issued" (PTX ISA).
+// So it is off by up to 2^-10 of it, always towards 0, and a product by 2^-9.
 constexpr double tf32_product = 0x1p-9;
 constexpr uint32_t tf32_bits = ~uint32_t(0x1FFF);
 

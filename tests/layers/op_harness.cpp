@@ -94,7 +94,10 @@ class OpRun {
     y_.guarded[0].check_padding();
     backward();
     const Absorbed one_microbatch{kernel_.get(), {statistics_.tensors}, buffers_.tensors};
-    absorb(context_, one_microbatch);
+    const auto at_once = statistics_.tensors.empty()
+                             ? nullptr
+                             : context_.backend().make_absorption(context_, {one_microbatch});
+    at_once ? at_once->run(context_) : kernel_->absorb(context_, one_microbatch.statistics, buffers_.tensors);
     for (const Bank* bank : {&dx_, &dw_})
       for (const Guarded& g : bank->guarded)
         if (g.tensor()) g.check_padding();
@@ -234,12 +237,6 @@ Numbers draw_labels(const OpCase& c, Numbers values) {
 }
 
 }  // namespace
-
-void absorb(Context& context, const Absorbed& node) {
-  const auto at_once =
-      node.statistics[0].empty() ? nullptr : context.backend().make_absorption(context, {node});
-  at_once ? at_once->run(context) : node.kernel->absorb(context, node.statistics, node.buffers);
-}
 
 bool is_label(const OpCase& c, size_t input) { return c.op->role() == Role::loss && input == 1; }
 

@@ -71,8 +71,6 @@ struct Ask {
 
 // Reports guard, poison and padding violations as test failures.
 Results run(const Backend&, const OpCase&, const Values&, const Ask& = {});
-// Absorbs the statistics by the engine's own way, where it has one.
-void absorb(Context&, const Absorbed&);
 bool inseparable(const Backend&, const OpCase&);
 bool adds_dx(const Backend&, const OpCase&);
 bool adds_dy(const Backend&, const OpCase&);

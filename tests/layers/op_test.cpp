@@ -70,8 +70,8 @@ class Operator : public ::testing::TestWithParam<std::tuple<Engine, OpCase>> {
     if (which().fused) keep_off_the_kink();
   }
 
-  // A sum that is rounded before the bias is added, or whose factors are cut off, may come out on the other side
-  // of ReLU's kink, so we test no gradient there.
+  // A sum that is rounded before the bias is added, or whose factors are cut off, may come out on the other
+  // side of ReLU's kink, so we test no gradient there.
   void keep_off_the_kink() {
     const Numbers y = harness::run(reference::backend(), without_relu(which()), values_).y;
     double largest = 0;
@@ -85,9 +85,9 @@ class Operator : public ::testing::TestWithParam<std::tuple<Engine, OpCase>> {
   Layout last_layout() const { return layouts().back(); }
   const Backend& engine() const { return *engine_; }
 
-  // The tolerance is relative to the largest number of a tensor of sums of products. An error that all products
-  // have, as where factors are cut off, is one of the sum; the rest has random sign. So twice one product's
-  // error is much for a sum of thousands.
+  // The tolerance is relative to the largest number of a tensor of sums of products. An error that all
+  // products have, as where factors are cut off, is one of the sum; the rest has random sign. So twice one
+  // product's error is much for a sum of thousands.
   double tolerance() const {
     constexpr std::string_view products[] = {"conv2d", "conv_transpose2d", "linear"};
     const bool multiplies = std::ranges::find(products, which().op->type()) != std::end(products);

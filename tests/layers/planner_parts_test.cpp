@@ -1,5 +1,5 @@
-// Tests the parts of the planner of convolutions without cuDNN: values that are made once, and objects that each
-// thread has.
+// Tests the parts of the planner of convolutions without cuDNN: values that are made once, and objects that
+// each thread has.
 #include <gtest/gtest.h>
 
 #include <memory>

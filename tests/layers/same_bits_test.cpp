@@ -16,7 +16,6 @@
 #include "tests/layers/engines.h"
 #include "tests/layers/op_cases.h"
 #include "tests/layers/op_harness.h"
-#include "tests/layers/running_statistics.h"
 
 namespace antichain::harness {
 namespace {
@@ -66,25 +65,6 @@ TEST_P(SameBits, OfOperators) {
     ++compared;
   }
   EXPECT_GT(compared, 30);
-}
-
-// Returns running mean, variance and count after so many micro-batches.
-std::vector<Tensor> absorbed(const Backend& engine, int microbatches) {
-  Context context(engine);
-  engine.enter(context);
-  const RunningStatistics all = running_statistics(context, 37, microbatches);
-  absorb(context, {all.kernel.get(), all.statistics, all.buffers});
-  return buffers_here(context, all);
-}
-
-TEST_P(SameBits, OfRunningStatistics) {
-  for (const int microbatches : {1, 2, 33}) {
-    const auto ours = absorbed(*engine_, microbatches), cpus = absorbed(backend("cpu"), microbatches);
-    EXPECT_EQ(ours[2].data<int32_t>()[0], 5 + microbatches);
-    for (size_t i = 0; i < ours.size(); ++i)
-      EXPECT_EQ(std::memcmp(ours[i].raw(), cpus[i].raw(), size_t(cpus[i].bytes())), 0)
-          << "buffer " << i << " after " << microbatches;
-  }
 }
 
 // ReLU in the pass of the bias gives what a ReLU behind it gives, in both directions.
