@@ -42,8 +42,8 @@ void for_each_run(const Repeated& r, int64_t begin, int64_t end, F&& f) {
 
 constexpr float zeros[tile] = {};
 
-// Tile has the numbers of one tile for every place of the program, and their gradients: where they are now, and
-// memory of their own. A gradient is `zeros` until the first step adds to it.
+// Tile has the numbers of one tile for every place of the program, and their gradients: where they are now,
+// and memory of their own. A gradient is `zeros` until the first step adds to it.
 struct Tile {
   alignas(64) float values[Program::places][tile];
   alignas(64) float gradients[Program::places][tile];

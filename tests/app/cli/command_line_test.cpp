@@ -16,6 +16,7 @@
 #include "framework/error.h"
 #include "framework/json.h"
 #include "framework/known_names.h"
+#include "layers/cpu/backend.h"
 #include "models/model.h"
 #include "tests/data/temporary_folder.h"
 #include "tests/expect_error.h"
@@ -278,6 +279,7 @@ TEST(Checks, WritableIsFoundOutBeforeWriting) {
 
 // A network from a file travels with the options, and is none that a name stands for.
 TEST(Commands, AGivenGraphIsNoKnownModel) {
+  register_cpu_backend();
   const Words known = model_names();
   CLI::App app("a test", "antichain");
   add_info(app);

@@ -49,6 +49,7 @@ const std::map<std::string, std::pair<int, int>> most_launches = {
     {"conv2d", {2, 4}},
     {"conv_transpose2d", {2, 4}},
     {"dropout", {1, 1}},
+    {"elementwise", {1, 2}},
     {"flatten", {1, 1}},
     {"global_average_pool", {1, 1}},
     {"group_norm", {6, 5}},
