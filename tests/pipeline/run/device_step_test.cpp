@@ -37,7 +37,8 @@ INSTANTIATE_TEST_SUITE_P(Large, DeviceStepOf, ::testing::Values("resnet20", "squ
 // Few micro-batches, many of them, and one.
 TEST_P(DeviceStepOf, TrainsToTheBitsOfTheCpu) {
   for (const auto& [ranks, microbatches] : {std::pair(1, 4), {2, 1}, {2, 2}, {2, 7}, {3, 4}, {4, 4}}) {
-    const TrainingCase c{.model = GetParam(), .microbatches = microbatches, .steps = 3, .epoch = true};
+    const TrainingCase c{
+        .model = GetParam(), .microbatches = microbatches, .steps = 3, .epoch = true, .rate = 0.01f};
     const TrainingRun cpu = train_alone(c);
     for (const MakeTransport& over : both_ways)
       expect_same(train_late(c, ranks, unsigned(ranks), over), cpu, fmt::format("{} ranks", ranks));
