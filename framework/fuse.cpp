@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "framework/backend.h"
+#include "framework/error.h"
 
 namespace antichain {
 namespace {
@@ -57,13 +58,13 @@ class Fuser {
   }
 
   NodeId add(const Chain& chain) {
-    NodeId named = chain.members.back();
-    for (NodeId id : chain.members)
-      if (!from_[id].signature.params.empty()) named = id;
+    const NodeId named = chain.members.front();
     std::vector<std::string> absorbed;
     for (NodeId id : chain.members) {
-      absorbed.insert(absorbed.end(), from_[id].absorbed.begin(), from_[id].absorbed.end());
+      ANTICHAIN_CHECK(id == named || from_[id].signature.params.empty(),
+                      "parameters are named by their node");
       if (id != named) absorbed.push_back(from_[id].name);
+      absorbed.insert(absorbed.end(), from_[id].absorbed.begin(), from_[id].absorbed.end());
     }
     std::vector<NodeId> inputs;
     for (NodeId id : chain.inputs) inputs.push_back(new_id_[size_t(id)]);

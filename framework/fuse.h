@@ -11,9 +11,9 @@
 //
 // A node joins its only consumer, and only if the consumer uses it once and has an output of the same shape.
 // The result takes the place of the chain's last node, so its inputs are earlier nodes. It keeps the name of
-// the node that has parameters, because parameters are named by their node; otherwise it keeps the last
-// node's. The other names stay known as `absorbed`. Where several nodes could take an add, the first in the
-// graph gets it.
+// the first, which alone may have parameters, because parameters are named by their node. The other names
+// stay known as `absorbed`; the last of them is that of the chain's last node. Where several nodes could take
+// an add, the first in the graph gets it.
 #pragma once
 
 #include "framework/graph.h"

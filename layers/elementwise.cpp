@@ -174,7 +174,7 @@ Signature Elementwise::infer(std::span<const Shape> x) const {
 
 std::shared_ptr<const Op> Elementwise::then(const Op& op, int input) const {
   const auto* next = dynamic_cast<const Elementwise*>(&op);
-  if (!next || (options.parameter && next->options.parameter)) return nullptr;
+  if (!next || next->options.parameter) return nullptr;
   const bool fits = program.steps + next->program.steps <= Program::most_steps &&
                     program.numbers + next->program.numbers <= Program::most_numbers &&
                     program.inputs + next->program.inputs - 1 <= Program::most_inputs;
@@ -189,11 +189,6 @@ std::shared_ptr<const Op> Elementwise::then(const Op& op, int input) const {
       if (word[0] == 's') return fmt::format("s{}", program.steps + number);
       return fmt::format("x{}", program.inputs + number - (number > input ? 1 : 0));
     }));
-  if (next->options.parameter) {
-    both.parameter = next->options.parameter;
-    both.parameter_axis = next->options.parameter_axis;
-    both.parameter_init = next->options.parameter_init;
-  }
   return std::make_shared<Elementwise>(std::move(both));
 }
 

@@ -112,6 +112,7 @@ TEST(ElementwiseChain, BecomesOneNodeWhereverItsInputIs) {
   const Graph fused = fuse(graph, cpu_engine());
   ASSERT_EQ(fused.size(), 2);
   EXPECT_EQ(fused[1].name, "gate");
+  EXPECT_EQ(fused[1].absorbed, (std::vector<std::string>{"half", "rest", "divided"}));
   EXPECT_EQ(fused[1].inputs, (std::vector<NodeId>{0, 0, 0}));
   EXPECT_EQ(fused[1].op->str(),
             "elementwise(multiply x0 p; multiply x1 0.5; subtract s0 s1; divide x2 s2; tanh s3; p 3 x 1 x 1 "

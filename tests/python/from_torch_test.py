@@ -127,6 +127,11 @@ class Numbers(Case):
                 self.write(seeded(lambda: Formula(f)), 3, 3, 6, 8)
                 graph_run.GraphRun(self.folder).compare()
 
+    def test_a_chain_is_checked_by_the_name_of_its_last_node(self):
+        chain = lambda m, x: torch.tanh(x / 3 + 1) * m.scalar - 0.5
+        self.write(seeded(lambda: Formula(chain)), 3, 3, 6, 8)
+        antichain.run("check", graph=self.folder)
+
     def test_the_other_outputs_are_auxiliary_losses(self):
         self.write(seeded(modules.Branches), 3, 3, 16, 16, auxiliary=0.3)
         graph_run.GraphRun(self.folder).compare()
