@@ -85,7 +85,7 @@ TEST(ElementwiseFunctions, KeepWhatIsNoNumber) {
   EXPECT_TRUE(std::isnan(y));
 }
 
-// PyTorch's derivatives at kinks.
+// The derivatives at kinks are PyTorch's.
 TEST(ElementwiseFunctions, HaveTheDerivativesOfPyTorchAtKinks) {
   const auto slopes = [](const std::string& step, std::vector<Numbers> x) {
     std::vector<Shape> shapes(x.size(), Shape{1, 1});

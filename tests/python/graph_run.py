@@ -66,7 +66,7 @@ PLAIN = {
 }
 
 
-# The functions of layers/elementwise_table.inc of other names, or of other arguments, than torch's.
+# These are the functions of layers/elementwise_table.inc.
 FUNCTIONS = {
     **{
         name: getattr(torch, name)

@@ -221,7 +221,7 @@ ROWS["logsigmoid"] = ROWS["log_sigmoid"]
 ROWS["negative"] = ROWS["neg"]
 
 
-# Of two tensors, of a tensor and a parameter, or of a tensor and a number.
+# These are of two tensors, of a tensor and a parameter, or of a tensor and a number.
 OF_TWO = {
     ("eq", "equal"): ["equal a b"],
     ("ge", "greater_equal"): ["greater_equal a b"],
