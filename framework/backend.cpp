@@ -5,6 +5,7 @@
 
 #include "framework/averaged.h"
 #include "framework/error.h"
+#include "framework/grouped.h"
 #include "framework/module.h"
 
 namespace antichain {
@@ -56,17 +57,18 @@ const Entry& find_entry(const Kind& kind, const std::map<std::string, Entry, std
                             : fmt::format("it has {}", fmt::join(known, ", ")));
 }
 
+// Runs updates one after the other, each with its multiple of the rate.
 class InTurn : public Update {
  public:
-  InTurn(std::unique_ptr<Update> first, std::unique_ptr<Update> then)
-      : first_(std::move(first)), then_(std::move(then)) {}
+  void then(std::unique_ptr<Update> update, float rate_factor = 1) {
+    all_.emplace_back(std::move(update), rate_factor);
+  }
   void run(Context& context, const Rate& rate) const override {
-    first_->run(context, rate);
-    then_->run(context, rate);
+    for (const auto& [update, factor] : all_) update->run(context, rate.times(factor));
   }
 
  private:
-  const std::unique_ptr<Update> first_, then_;
+  std::vector<std::pair<std::unique_ptr<Update>, float>> all_;
 };
 
 // The average has the last slot of each parameter, and the optimiser the others.
@@ -78,8 +80,23 @@ std::unique_ptr<Update> make_in_turn(const Backend& backend, const Averaged& bot
     followed[i].rounded = {};
     trained[i].slots.pop_back();
   }
-  return std::make_unique<InTurn>(backend.make_update(both.of, context, std::move(trained)),
-                                  backend.make_update(both.average, context, std::move(followed)));
+  auto both_in_turn = std::make_unique<InTurn>();
+  both_in_turn->then(backend.make_update(both.of, context, std::move(trained)));
+  both_in_turn->then(backend.make_update(both.average, context, std::move(followed)));
+  return both_in_turn;
+}
+
+std::unique_ptr<Update> make_by_groups(const Backend& backend, const Grouped& of, const Context& context,
+                                       const std::vector<Trained>& trained) {
+  auto all = std::make_unique<InTurn>();
+  for (size_t g = 0; g < of.groups.size(); ++g) {
+    std::vector<Trained> own;
+    for (const Trained& t : trained)
+      if (of.group_of(t.name) == g) own.push_back(t);
+    if (own.empty()) continue;
+    all->then(backend.make_update(of.groups[g].optimiser, context, std::move(own)), of.groups[g].rate_factor);
+  }
+  return all;
 }
 
 }  // namespace
@@ -100,6 +117,7 @@ std::unique_ptr<Update> Backend::make_update(std::shared_ptr<const Optimiser> op
                                              const Context& context, std::vector<Trained> trained) const {
   if (const Averaged* both = averaged(*optimiser))
     return make_in_turn(*this, *both, context, std::move(trained));
+  if (const Grouped* of = grouped(*optimiser)) return make_by_groups(*this, *of, context, trained);
   const MakeUpdate& make = find_entry(update, updates_, name(), optimiser->name());
   return make(std::move(optimiser), context, std::move(trained));
 }

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "framework/error.h"
 #include "framework/random.h"
 
@@ -24,9 +26,12 @@ std::string full_name(const Node& node, const ParamSpec& param) {
   return param.name.empty() ? node.name : node.name + "." + param.name;
 }
 
-int64_t param_bytes(const Node& node) {
+bool trains(const Node& node) { return std::ranges::any_of(node.signature.params, &ParamSpec::trained); }
+
+int64_t param_bytes(const Node& node, bool trained) {
   int64_t bytes = 0;
-  for (size_t i = 0; i < node.signature.params.size(); ++i) bytes += node.param(i).bytes();
+  for (size_t i = 0; i < node.signature.params.size(); ++i)
+    if (node.signature.params[i].trained == trained) bytes += node.param(i).bytes();
   return bytes;
 }
 
@@ -58,8 +63,10 @@ NodeId Graph::add(std::string name, std::shared_ptr<const Op> op, std::vector<No
   }
   if (state_ && node.name == state_->keeper)
     node.signature.buffers.insert(node.signature.buffers.end(), state_->kept.begin(), state_->kept.end());
+  for (ParamSpec& param : node.signature.params)
+    param.trained = !state_ || !state_->frozen.contains(full_name(node, param));
   const NodeId id = size();
-  bool gradient = !node.signature.params.empty();
+  bool gradient = trains(node);
   for (NodeId input : node.inputs) {
     gradient = gradient || needs_gradient_[input];
     if (consumers_[input].empty() || consumers_[input].back() != id) consumers_[input].push_back(id);
@@ -98,6 +105,8 @@ std::string Graph::hash() const {
                         node.signature.y.shape.str(), name_of(node.lowering.y));
     for (Layout layout : node.lowering.params) text += fmt::format(" {}", name_of(layout));
     for (const std::string& name : node.absorbed) text += fmt::format(" + {}", name);
+    for (const ParamSpec& param : node.signature.params)
+      if (!param.trained) text += fmt::format(" frozen {}", full_name(node, param));
   }
   return fmt::format("{:016x}", hash_bytes(text));
 }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,14 +39,19 @@ struct Node {
 // Returns the full name of a parameter or buffer of the node: "layer1.0.conv1.weight". One without a name has
 // the node's: "features.1.0.layer_scale".
 std::string full_name(const Node&, const ParamSpec&);
-// A StateDict says what files of weights have otherwise than the nodes: those of a module from which a
-// graph.json was written. The network's state holds what is kept, as buffers of the node `keeper`.
+// A StateDict says what holds of a network's state and does not follow from its nodes: what files of weights
+// have otherwise, which are those of a module from which a graph.json was written, and what is frozen. The
+// network's state holds what is kept, as buffers of the node `keeper`.
 struct StateDict {
   std::map<std::string, std::string, std::less<>> names;  // by full names, where they differ
   std::vector<ParamSpec> kept;                            // with which nothing computes
   std::string keeper;
+  std::set<std::string, std::less<>> frozen;  // full names of the parameters that are not trained
 };
-int64_t param_bytes(const Node&);  // of one copy of its weights; the layout's padding takes memory too
+bool trains(const Node&);  // whether any of its parameters is trained
+// Returns the bytes of one copy of the weights that are trained, or of the frozen ones. The layout's padding
+// takes memory, too.
+int64_t param_bytes(const Node&, bool trained = true);
 
 class Graph {
  public:
@@ -73,12 +79,14 @@ class Graph {
   int microbatch() const;                    // samples per micro-batch: the first dimension of the inputs
   NodeId find(std::string_view name) const;  // by its own or an absorbed name; −1 when there is none
 
-  // Returns whether the gradient of the node's output is ever needed: the gradient reaches a parameter, and
-  // the node is no input.
+  // Returns whether the gradient of the node's output is ever needed: the gradient reaches a parameter that
+  // is trained, and the node is no input.
   bool needs_gradient(NodeId id) const { return needs_gradient_[id]; }
+  // Returns whether a step calls the node's backward.
+  bool has_backward(NodeId id) const { return needs_gradient_[id] || nodes_[id].role() == Role::loss; }
 
-  // Returns a hash over names, operators with their options, edges, shapes, layouts and precision. Profiles
-  // and plans are for the graph with this hash.
+  // Returns a hash over names, operators with their options, edges, shapes, layouts, precision and frozen
+  // parameters. Profiles and plans are for the graph with this hash.
   std::string hash() const;
 
  private:

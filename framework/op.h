@@ -35,13 +35,16 @@ struct ParamSpec {
   Shape shape;  // logical: O x I x H x W for convolutions, O x I for linear, C for vectors
   Initialiser init;
   DType dtype = DType::f32;
+  // Of a parameter: whether it is trained. The graph sets it. A frozen parameter has neither a gradient nor
+  // slots, and no update changes it.
+  bool trained = true;
 };
 
 enum class Role { input, compute, loss };
 
 struct Signature {
   TensorSpec y;                        // layout plain, float32; the engine's Lowering refines it
-  std::vector<ParamSpec> params;       // trained by the optimiser
+  std::vector<ParamSpec> params;       // trained by the optimiser, unless they are frozen
   std::vector<ParamSpec> buffers;      // state that is not trained (running mean and variance)
   std::vector<TensorSpec> statistics;  // per micro-batch, kept until the step: what buffers absorb
   double loss_weight = 0;              // of a loss node: its share in the training objective

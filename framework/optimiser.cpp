@@ -24,10 +24,15 @@ class OneByOne : public Update {
 
 }  // namespace
 
+std::vector<std::string> slots_of(const Optimiser& optimiser, const ParamSpec& param) {
+  if (!param.trained) return {};
+  return optimiser.slots(param);
+}
+
 int64_t slot_bytes(const Optimiser& optimiser, const Node& node) {
   int64_t bytes = 0;
   for (size_t i = 0; i < node.signature.params.size(); ++i)
-    bytes += int64_t(optimiser.slots(node.signature.params[i]).size()) * node.param(i).bytes();
+    bytes += int64_t(slots_of(optimiser, node.signature.params[i]).size()) * node.param(i).bytes();
   return bytes;
 }
 

@@ -24,10 +24,13 @@ class Optimiser {
   virtual ~Optimiser() = default;
   virtual std::string_view name() const = 0;  // the key of the engines' tables: "sgd"
   virtual std::string str() const = 0;        // its settings, for a reader: "momentum 0.9, weight decay 0"
-  // Returns the names of the slots of a parameter, "" never among them. A slot is a tensor of the parameter's
-  // shape, type and layout that begins as zeros; a checkpoint has it as "SLOT/parameter's name".
+  // Returns the names of the slots of a parameter that is trained, "" never among them. A slot is a tensor of
+  // the parameter's shape, type and layout that begins as zeros; a checkpoint has it as "SLOT/parameter's
+  // name".
   virtual std::vector<std::string> slots(const ParamSpec&) const = 0;
 };
+// Returns the slots that a stage holds of a parameter: none of one that is frozen.
+std::vector<std::string> slots_of(const Optimiser&, const ParamSpec&);
 
 // Returns the optimiser that trains where no other is named (framework/sgd.h).
 const std::shared_ptr<const Optimiser>& default_optimiser();
@@ -40,10 +43,18 @@ int64_t slot_bytes(const Optimiser&, const Node&);
 struct Rate {
   Rate(float value, uint64_t step = 0) : value(value), step(step) {}
   explicit Rate(const StepNumbers* live) : live(live) {}
+  // Returns the rate of a group of parameters, which is a multiple of the step's.
+  Rate times(float more) const {
+    Rate rate = *this;
+    rate.value *= more;
+    rate.factor *= more;
+    return rate;
+  }
 
   float value = 0;
   uint64_t step = 0;
   const StepNumbers* live = nullptr;
+  float factor = 1;  // of the live rate; `value` is the product already
 };
 
 // All tensors but `rounded` are float32 and of one shape and layout.
@@ -52,6 +63,7 @@ struct Trained {
   std::vector<Tensor> slots;  // in the optimiser's order
   Tensor rounded;  // a copy of w in a type of fewer bits, written by the update; empty unless the engine's
                    // Lowering says prepared_rounded
+  std::string name = {};  // the parameter's full name
 };
 
 class Update {

@@ -4,15 +4,18 @@
 
 #include "framework/averaged.h"
 #include "framework/graph.h"
+#include "framework/grouped.h"
 
 namespace antichain {
 
 int64_t update_scratch_bytes(const Optimiser& optimiser, const Node& node) {
   const Averaged* both = averaged(optimiser);
-  const auto* needs = dynamic_cast<const NeedsScratch*>(both ? both->of.get() : &optimiser);
+  const Optimiser* one = both ? both->of.get() : &optimiser;
+  if (const Grouped* all = grouped(*one)) one = all->groups[0].optimiser.get();
+  const auto* needs = dynamic_cast<const NeedsScratch*>(one);
   int64_t most = 0;
   for (size_t i = 0; needs && i < node.signature.params.size(); ++i)
-    most = std::max(most, needs->scratch_bytes(node.param(i)));
+    if (node.signature.params[i].trained) most = std::max(most, needs->scratch_bytes(node.param(i)));
   return most;
 }
 

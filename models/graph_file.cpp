@@ -81,6 +81,9 @@ class GraphFile::Reading {
     read_inputs();
     read_nodes();
     if (top_.has("state_dict")) read_state();
+    if (top_.has("frozen"))
+      for (const Json& name : array("frozen", most_graph_nodes))
+        into_.frozen_.insert(name.is_string() ? name.get<std::string>() : name.dump());
     top_.done();
   }
 
@@ -277,9 +280,11 @@ double largest_share(const auto& nodes) {
 // Infers all shapes once, so that a network that is read can be built, and notes what it has.
 void GraphFile::check_shapes() {
   const Graph graph = build({.microbatch = checked_microbatch});
-  std::set<std::string> params;
+  std::set<std::string> params, frozen;
   size_t renamed = 0;
   for (const Node& node : graph) {
+    for (const ParamSpec& param : node.signature.params)
+      if (frozen_.erase(graph.file_name(node, param)) > 0) frozen.insert(full_name(node, param));
     const auto enter = [&](const ParamSpec& spec) {
       const std::string name = graph.file_name(node, spec);
       renamed += name != antichain::full_name(node, spec);
@@ -291,6 +296,14 @@ void GraphFile::check_shapes() {
   }
   if (state_ && renamed != state_->names.size())
     throw Error(fmt::format("{}: state_dict renames what no node has", origin_), "leave it out");
+  if (!frozen_.empty())
+    throw Error(fmt::format("{}: '{}' is to be frozen, but the network has no such parameter", origin_,
+                            *frozen_.begin()),
+                "leave it out");
+  if (!frozen.empty()) {
+    if (!state_) state_ = std::make_shared<StateDict>();
+    state_->frozen.insert(frozen.begin(), frozen.end());
+  }
   classes_ = graph.shape(graph[graph.size() - 1].inputs[0])[1];
   if (classes_ < 2)
     throw Error(fmt::format("{}: the network has one class", origin_), "a loss takes two at least");
@@ -442,7 +455,7 @@ std::vector<std::string> state_lines(const StateDict* state) {
 
 std::string to_graph_json(const Graph& graph, const std::string& made_by) {
   using Json = nlohmann::ordered_json;
-  std::vector<std::string> inputs, nodes;
+  std::vector<std::string> inputs, nodes, frozen;
   for (const Node& node : graph) {
     if (node.role() == Role::input) {
       const TensorSpec& spec = node.signature.y;
@@ -458,14 +471,19 @@ std::string to_graph_json(const Graph& graph, const std::string& made_by) {
     for (NodeId input : node.inputs) json["inputs"].push_back(graph[input].name);
     if (Json options = options_of(*node.op); !options.empty()) json["options"] = std::move(options);
     nodes.push_back(json.dump());
+    for (const ParamSpec& param : node.signature.params)
+      if (!param.trained) frozen.push_back(Json(graph.file_name(node, param)).dump());
   }
   const std::vector<std::string> state = state_lines(graph.state().get());
+  const auto if_any = [](const char* key, const std::vector<std::string>& lines) {
+    return lines.empty() ? "" : fmt::format(",\n\"{}\": [\n  {}\n]", key, fmt::join(lines, ",\n  "));
+  };
   return fmt::format(
       "{{\"format\": \"{}\", \"version\": {}, \"model\": {}, \"made_by\": {},\n\"inputs\": [\n  {}\n],\n"
-      "\"nodes\": [\n  {}\n]{}}}\n",
+      "\"nodes\": [\n  {}\n]{}{}}}\n",
       format_text, format_version, Json(graph.model()).dump(), Json(made_by).dump(),
-      fmt::join(inputs, ",\n  "), fmt::join(nodes, ",\n  "),
-      state.empty() ? "" : fmt::format(",\n\"state_dict\": [\n  {}\n]", fmt::join(state, ",\n  ")));
+      fmt::join(inputs, ",\n  "), fmt::join(nodes, ",\n  "), if_any("state_dict", state),
+      if_any("frozen", frozen));
 }
 
 }  // namespace antichain

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -70,6 +71,7 @@ class GraphFile {
   std::vector<Input> inputs_;
   std::vector<FileNode> nodes_;
   std::shared_ptr<StateDict> state_;  // nullptr where the file says nothing of it
+  std::set<std::string> frozen_;      // names that files of weights have
   int64_t classes_ = 0;
   UsualOptions usual_;
 };

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "framework/error.h"
+#include "framework/freeze.h"
 #include "framework/known_names.h"
 #include "layers/dropout.h"
 #include "layers/stochastic_depth.h"
@@ -93,6 +94,8 @@ Graph make_model(const NamedModel& model, const ModelOptions& options) {
     throw Error(fmt::format("'{}' has no auxiliary head", model.name), "inception_v3 has one",
                 ExitCode::usage);
   Graph graph = model.make(options);
+  if (!options.freeze.empty()) graph = freeze_matching(graph, options.freeze);
+  check_trains(graph);
   check_trainable(graph, model.name, options);
   check_has<Dropout>(graph, options.dropout, "dropout");
   check_has<StochasticDepth>(graph, options.stochastic_depth, "stochastic depth");

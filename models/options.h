@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "framework/graph.h"
 
@@ -23,6 +24,8 @@ struct ModelOptions {
   // shortcut only (layers/stochastic_depth.h). Empty: what is usual for the model.
   std::optional<double> dropout = {}, stochastic_depth = {};
   double aux = 0;  // weight of Inception-v3's auxiliary loss (0.4 is usual); 0 leaves its head out
+  std::vector<std::string> freeze =
+      {};  // patterns of the parameters that are not trained (framework/freeze.h)
 };
 
 // UsualOptions say what a model takes where its options leave it open.

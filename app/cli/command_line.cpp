@@ -139,9 +139,11 @@ void check_values(const CLI::App& command, std::span<const std::string> words) {
 }
 
 // A later word overrides an earlier one, and the settings file's words come first. So scripts append what
-// they change.
+// they change. The values of a list add up.
 void let_last_win(CLI::App& app) {
-  for (CLI::Option* option : app.get_options()) option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  for (CLI::Option* option : app.get_options())
+    if (option->get_multi_option_policy() != CLI::MultiOptionPolicy::Join)
+      option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   for (CLI::App* command : app.get_subcommands(nullptr)) let_last_win(*command);
 }
 

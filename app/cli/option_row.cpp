@@ -1,11 +1,13 @@
 #include "app/cli/option_row.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <sstream>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -56,6 +58,16 @@ OptionVariable::OptionVariable(bool& to)
                      [&to] { return to ? "true" : "false"; }) {
   flag = &to;
 }
+OptionVariable::OptionVariable(std::vector<std::string>& to)
+    : OptionVariable(
+          [&to](const std::string& text) {
+            std::istringstream words(text);
+            to.clear();
+            for (std::string word; std::getline(words, word, ',');) to.push_back(word);
+          },
+          [&to] { return fmt::format("{}", fmt::join(to, ",")); }) {
+  many = true;
+}
 
 const char* name_of(OptionKind kind) {
   constexpr std::array names{"unsaid", "network", "recipe", "data", "last bits", "extent", "speed", "output"};
@@ -73,7 +85,10 @@ std::string OptionRow::value_name() const {
   return blank == std::string::npos ? "" : name.substr(blank + 1);
 }
 
-std::string OptionRow::fact() const { return changes.value ? changes.value() : variable.text(); }
+std::string OptionRow::fact() const {
+  if (changes.value) return changes.value();
+  return variable.many && variable.text().empty() ? "none" : variable.text();
+}
 
 CLI::Option* add_option(CLI::App& command, const std::string& group, std::string name,
                         OptionVariable variable, Accepts accepts, std::string help, Changes changes) {
@@ -90,6 +105,7 @@ CLI::Option* add_option(CLI::App& command, const std::string& group, std::string
     };
     option = command.add_option(row.parser_name(), set, row.help, false, row.variable.text);
     option->type_name(row.value_name());
+    if (row.variable.many) option->join(',');
     if (row.accepts.read) {
       const std::function<std::string(std::string)> accept = [option,
                                                               read = row.accepts.read](std::string text) {

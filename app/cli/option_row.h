@@ -24,12 +24,14 @@ struct OptionVariable {
   OptionVariable(float&);
   OptionVariable(double&);
   OptionVariable(std::optional<double>&);
-  OptionVariable(bool&);  // of a flag
+  OptionVariable(bool&);                      // of a flag
+  OptionVariable(std::vector<std::string>&);  // of a list: commas, and the option given again, add to it
   OptionVariable(std::function<void(const std::string&)> set, std::function<std::string()> text);
 
   std::function<void(const std::string&)> set;  // from a text that was accepted
   std::function<std::string()> text;            // the value with all its digits; "": none
   bool* flag = nullptr;
+  bool many = false;  // a list, whose text has commas
 };
 
 // An OptionKind says what another value of an option changes in a training run. A checkpoint's manifest has

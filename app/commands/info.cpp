@@ -34,22 +34,30 @@ struct InfoOptions {
   std::string json_file;
 };
 
-int64_t parameters(const Node& node) {
+int64_t parameters(const Node& node, bool frozen_ones = true) {
   int64_t count = 0;
-  for (const ParamSpec& param : node.signature.params) count += param.shape.elements();
+  for (const ParamSpec& param : node.signature.params)
+    if (param.trained || frozen_ones) count += param.shape.elements();
   return count;
 }
 
 struct Totals {
   int64_t nodes = 0;  // the nodes that compute, which a plan distributes; inputs are not among them
-  int64_t parameters = 0;
+  int64_t parameters = 0, trained = 0;
   double flops = 0;
+
+  // Returns "11,689,512 weights", or "513,000 of 11,689,512 weights trained".
+  std::string weights() const {
+    const std::string all = counted(parameters, "weight");
+    return trained == parameters ? all : fmt::format("{} of {} trained", grouped(trained), all);
+  }
 };
 Totals totals(const Graph& graph) {
   Totals sum;
   for (const Node& node : graph) {
     sum.nodes += node.op->type() != "input";
     sum.parameters += parameters(node);
+    sum.trained += parameters(node, false);
     sum.flops += node.signature.forward_flops;
   }
   return sum;
@@ -136,7 +144,7 @@ Table node_table(const Graph& graph) {
     table.add({std::to_string(id), node.name, std::string(node.op->type()),
                fmt::format("{}", fmt::join(node.inputs, ",")), narrow(graph.shape(id).str()),
                std::string(name_of(node.output().layout)),
-               parameters(node) == 0 ? "-" : grouped(parameters(node)),
+               parameters(node) == 0 ? "-" : grouped(parameters(node)) + (trains(node) ? "" : " frozen"),
                megaflops(node.signature.forward_flops)});
   }
   return table;
@@ -148,9 +156,9 @@ void list_nodes(const InfoOptions& options) {
   const Totals sum = totals(graph);
   fmt::print("{} in micro-batches of {} on {}, graph {}\n{} and {}, {}, forward {} MFLOP\n{}\n{}",
              graph.model(), graph.microbatch(), options.machine.device, graph.hash(),
-             counted(sum.nodes, "node"), counted(graph.size() - sum.nodes, "input"),
-             counted(sum.parameters, "weight"), megaflops(sum.flops),
-             hanging("Recipe", 10, describe(recipe_of(options.network.chosen()))), node_table(graph).str());
+             counted(sum.nodes, "node"), counted(graph.size() - sum.nodes, "input"), sum.weights(),
+             megaflops(sum.flops), hanging("Recipe", 10, describe(recipe_of(options.network.chosen()))),
+             node_table(graph).str());
   write_output(options.json_file, to_json(unpriced(graph, backend(options.machine.device).description())));
 }
 
@@ -164,16 +172,18 @@ void add_info(CLI::App& app) {
   add_model_option(command, options->network)->description("list this model's nodes [all models]");
   add_form_option(command, options->network.form);
   add_aux_option(command, options->network.aux);
-  CLI::Option* batch = add_option(command, "Network", "--batch N", options->network.batch,
-                                  whole_between(1, 1'000'000), "images, with --model or --graph");
+  const CLI::Option* freeze = add_freeze_option(command, options->network.freeze);
+  const CLI::Option* batch = add_option(command, "Network", "--batch N", options->network.batch,
+                                        whole_between(1, 1'000'000), "images, with --model or --graph");
   add_device_option(command, options->machine)->description("whose layouts to list, with --model or --graph");
   add_cpu_isa_option(command, options->machine);
   add_output_option(command, "--json", options->json_file,
                     "write the list; with --model or --graph a profile without times");
-  command.callback([options, batch] {
-    if (options->network.model.empty() && batch->count() > 0)
-      throw Error("--batch is for the nodes of one network, and none is named", "add --model or --graph",
-                  ExitCode::usage);
+  command.callback([options, batch, freeze] {
+    for (const CLI::Option* option : {batch, freeze})
+      if (options->network.model.empty() && option->count() > 0)
+        throw Error(fmt::format("{} is for the nodes of one network, and none is named", option->get_name()),
+                    "add --model or --graph", ExitCode::usage);
     check_writable({options->json_file});
     if (rank_hint() > 0) return;  // under mpirun rank 0 prints
     begin_answer();

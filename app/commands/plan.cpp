@@ -180,9 +180,26 @@ void add_plan(CLI::App& app) {
   add_machine_options(command, options->machine);
   add_transport_option(command, options->machine);
   for (const char* option :  // a profile has the bytes and times of one network, optimiser and machine
-       {"--device", "--cpu-isa", "--weight-gradients", "--threads", "--transport", "--model", "--graph",
-        "--form", "--aux", "--dropout", "--stochastic-depth", "--batch", "--label-smoothing", "--soft-labels",
-        "--precision", "--image", "--classes", "--optimiser", "--ema"})
+       {"--device",
+        "--cpu-isa",
+        "--weight-gradients",
+        "--threads",
+        "--transport",
+        "--model",
+        "--graph",
+        "--form",
+        "--aux",
+        "--dropout",
+        "--stochastic-depth",
+        "--batch",
+        "--label-smoothing",
+        "--soft-labels",
+        "--precision",
+        "--image",
+        "--classes",
+        "--freeze",
+        "--optimiser",
+        "--ema"})
     command.get_option(option)->excludes("--profile");
   add_output_option(command, "--json", options->json_file, "write the plan, for --plan");
   add_output_option(command, "--dot", options->dot_file, "draw the network coloured by stage, for Graphviz");

@@ -75,6 +75,7 @@ void Recording::check_tensors(const Graph& model) const {
     known.insert(name);
     if (input || find(name)) check_shape(name, node.signature.y.shape);
     for (const ParamSpec& param : node.signature.params) {
+      if (!param.trained) continue;
       const std::string gradient = "gradient." + model.file_name(node, param);
       known.insert({gradient, float32_error(gradient)});
       check_shape(gradient, param.shape);

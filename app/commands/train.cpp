@@ -149,7 +149,8 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   for (const Node& node : graph)
     if (node.role() == Role::input) Loader::check_input(node.name);
   check_same_kernels(rank, options.machine, graph);
-  const std::shared_ptr<const Optimiser> optimiser = make_optimiser(options.optimiser);
+  const std::shared_ptr<const Optimiser> optimiser =
+      make_optimiser(options.optimiser, graph, options.rate.peak);
   const PlanningOptions planning = for_ranks(options.planning, job.size());
   check_schedule(planning, options.schedule.schedule, options.network.microbatches, job.size());
   const JobStart start = job_start(rank);

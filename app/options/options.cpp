@@ -75,7 +75,8 @@ ModelOptions NetworkOptions::model_options(int of_samples) const {
           .soft_labels = soft_labels,
           .dropout = dropout,
           .stochastic_depth = stochastic_depth,
-          .aux = aux};
+          .aux = aux,
+          .freeze = freeze};
 }
 
 CLI::Option* add_model_name_option(CLI::App& app, std::string& model) {
@@ -120,6 +121,14 @@ void add_aux_option(CLI::App& app, double& aux) {
              "weight of Inception-v3's auxiliary loss; 0 leaves its head out", {network, "auxiliary loss"});
 }
 
+CLI::Option* add_freeze_option(CLI::App& app, std::vector<std::string>& patterns) {
+  return add_option(
+      app, network_group, "--freeze PATTERN", patterns, {},
+      "do not train the parameters whose names match, such as 'layer1.*'; several, by commas or by "
+      "the option given again, add up [all are trained]",
+      {network, "frozen parameters"});
+}
+
 void add_classes_option(CLI::App& app, int& classes, const std::string& usual) {
   add_option(app, network_group, "--classes N", classes, whole_between(2, 1'000'000),
              "classes [" + usual + "]", {network, "classes"})
@@ -142,6 +151,7 @@ void add_network_options(CLI::App& app, NetworkOptions& o) {
   add_model_option(app, o);
   add_form_option(app, o.form);
   add_aux_option(app, o.aux);
+  add_freeze_option(app, o.freeze);
   const OptionGroup add(app, network_group);
   add("--dropout X", o.dropout, number_between(0, 0.999),
       "share that dropout drops: 0.5 in AlexNet, VGG, SqueezeNet and Inception-v3, 0.2 in MobileNets and "

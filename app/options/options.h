@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "app/cli/option_row.h"
 #include "models/model.h"
@@ -35,6 +36,7 @@ struct NetworkOptions {            // which network, and how it is fed
   std::string form = "cifar";                       // or "imagenet"
   double aux = 0;                                   // weight of an auxiliary loss, where the model has one
   std::optional<double> dropout, stochastic_depth;  // empty: as is usual for the model
+  std::vector<std::string> freeze;                  // patterns of names: what is not trained
   int image = 0;                                    // H = W in pixels; 0: the form's usual, or the data set's
   int classes = 0;                                  // the same
   std::string precision = "float32";
@@ -71,6 +73,7 @@ CLI::Option* add_graph_option(CLI::App&, CLI::Option* model_option, GivenGraph&,
 // Adds --form, for NetworkOptions or for a weight file's network.
 void add_form_option(CLI::App&, std::string& form);
 void add_aux_option(CLI::App&, double& aux);
+CLI::Option* add_freeze_option(CLI::App&, std::vector<std::string>& patterns);
 // Add --classes, of a network that is not from a graph, and --label-smoothing.
 void add_classes_option(CLI::App&, int& classes, const std::string& usual);
 void add_label_smoothing_option(CLI::App&, double& share);

@@ -52,10 +52,11 @@ std::string describe_recipe(const TrainCommandOptions& o, int64_t batches) {
       o.rate.schedule == "constant" ? "" : " over " + counted(rate.total_steps(), "step");
   const std::string but =
       o.departures.empty() ? "" : fmt::format(" but for {}", fmt::join(o.departures, ", "));
-  return hanging("Recipe", 10,
-                 fmt::format("batch {}, rate {:g}{}, {}{}, {}: {}'s{}", o.network.batch, o.rate.peak,
-                             proportion, course(o.rate.schedule, rate.options().warmup_steps), length,
-                             make_optimiser(o.optimiser)->str(), o.network.model, but));
+  return hanging(
+      "Recipe", 10,
+      fmt::format("batch {}, rate {:g}{}, {}{}, {}: {}'s{}", o.network.batch, o.rate.peak, proportion,
+                  course(o.rate.schedule, rate.options().warmup_steps), length,
+                  make_optimiser(o.optimiser)->str() + describe_groups(o.optimiser), o.network.model, but));
 }
 
 WatchedRun watched_run(const TrainCommandOptions& o) {

@@ -7,12 +7,18 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "app/cli/option_row.h"
 #include "framework/averaged.h"
 #include "framework/error.h"
+#include "framework/grouped.h"
 #include "framework/muon.h"
+#include "framework/name_pattern.h"
+#include "framework/parse_number.h"
 
 namespace antichain {
 namespace {
@@ -79,6 +85,44 @@ const Choice& choice(const std::string& optimiser) {
   return *it;
 }
 
+// A GroupSetting is what PATTERN=X says.
+struct GroupSetting {
+  std::string pattern;
+  double value = 0;
+};
+
+GroupSetting parse_setting(const std::string& option, const std::string& text) {
+  const size_t equals = std::min(text.rfind('='), text.size());
+  const auto value = parse_number<double>(std::string_view(text).substr(std::min(equals + 1, text.size())));
+  if (!value || !(*value >= 0 && *value <= 1e6) || equals == 0 || equals == text.size())
+    throw Error(fmt::format("{} takes PATTERN=X with a number X from 0 to 1e6, not '{}'", option, text), "",
+                ExitCode::usage);
+  return {text.substr(0, equals), *value};
+}
+
+// GroupSettings are those of one option, by pattern.
+class GroupSettings {
+ public:
+  GroupSettings(const std::string& option, const std::vector<std::string>& texts) : option_(option) {
+    for (const std::string& text : texts) all_.push_back(parse_setting(option, text));
+    std::vector<std::string> patterns;
+    for (const GroupSetting& setting : all_) patterns.push_back(setting.pattern);
+    matching_ = NamePatterns(std::move(patterns));
+  }
+  std::optional<double> of(const std::string& name) {
+    const int found = matching_.find(name);
+    return found < 0 ? std::nullopt : std::optional(all_[size_t(found)].value);
+  }
+  void check_all_match(const Graph& graph) const {
+    matching_.check_all_match(option_, "parameter that is trained", graph);
+  }
+
+ private:
+  const std::string option_;
+  std::vector<GroupSetting> all_;
+  NamePatterns matching_;
+};
+
 bool has(const Choice& choice, std::string_view option) {
   return std::ranges::find(choice.own, option) != choice.own.end();
 }
@@ -119,6 +163,20 @@ void add_optimiser_options(CLI::App& app, OptimiserOptions& o) {
       "what weight decay is for: all parameters, or weights, which are convolutions' kernels and matrices "
       "but neither biases nor the scales and shifts of normalisation [sgd: all; else weights]",
       {recipe, "groups of weight decay"});
+  const Accepts setting{[](const std::string& option, const std::string& text) {
+    parse_setting(option, text);
+    return text;
+  }};
+  add("--lr-of PATTERN=X", o.rate_of, setting,
+      "learning rate of the parameters whose names match, in place of --lr's: its course is the same, times "
+      "X "
+      "over --lr; several, by commas or by the option given again, of which the last that matches counts "
+      "[all have the same]",
+      {recipe, "learning rates of parameters"});
+  add("--decay-of PATTERN=X", o.decay_of, setting,
+      "weight decay of the parameters whose names match, whatever --decay-groups says; several as of --lr-of "
+      "[all have the same]",
+      {recipe, "weight decays of parameters"});
   add("--clip-norm X", o.clip_norm, number_between(0, 1e30),
       "scale the gradients of a step where the norm of all of them is larger; all ranks agree on it before "
       "they update, so steps do not overlap; 0: gradients stay as they are",
@@ -172,9 +230,56 @@ void check_optimiser_options(const CLI::App& train, const OptimiserOptions& o) {
     }
 }
 
+namespace {
+
+std::shared_ptr<const Optimiser> with_average(std::shared_ptr<const Optimiser> optimiser, double ema) {
+  return ema > 0 ? std::make_shared<Averaged>(std::move(optimiser), ema) : std::move(optimiser);
+}
+
+// Returns the optimiser of a group, with another decay where it has one.
+std::shared_ptr<const Optimiser> made(OptimiserOptions o, const std::optional<double>& decay) {
+  if (decay) o.weight_decay = float(*decay), o.decay_groups = "all";
+  return choice(o.name).make(o);
+}
+
+}  // namespace
+
 std::shared_ptr<const Optimiser> make_optimiser(const OptimiserOptions& o) {
-  const std::shared_ptr<const Optimiser> optimiser = choice(o.name).make(o);
-  return o.ema > 0 ? std::make_shared<Averaged>(optimiser, o.ema) : optimiser;
+  return with_average(made(o, {}), o.ema);
+}
+
+std::shared_ptr<const Optimiser> make_optimiser(const OptimiserOptions& o, const Graph& graph, double peak) {
+  if (o.rate_of.empty() && o.decay_of.empty()) return make_optimiser(o);
+  if (!o.rate_of.empty() && !(peak > 0))
+    throw Error("--lr-of is relative to --lr, which is 0", "give a --lr above 0", ExitCode::usage);
+  using Key = std::pair<std::optional<double>, std::optional<double>>;  // rate and decay
+  GroupSettings rates("--lr-of", o.rate_of), decays("--decay-of", o.decay_of);
+  std::vector<ParameterGroup> groups = {{made(o, {})}};
+  std::map<Key, size_t> known = {{{}, 0}};
+  std::map<std::string, size_t, std::less<>> group_of;
+  for (const Node& node : graph)
+    for (const ParamSpec& param : node.signature.params) {
+      if (!param.trained) continue;
+      const std::string name = graph.file_name(node, param);
+      const Key key(rates.of(name), decays.of(name));
+      const auto [group, is_new] = known.try_emplace(key, groups.size());
+      if (is_new) groups.push_back({made(o, key.second), float(key.first.value_or(peak) / peak)});
+      group_of[full_name(node, param)] = group->second;
+    }
+  rates.check_all_match(graph), decays.check_all_match(graph);
+  return with_average(std::make_shared<Grouped>(std::move(groups), std::move(group_of)), o.ema);
+}
+
+std::string describe_groups(const OptimiserOptions& o) {
+  std::string text;
+  const auto add = [&](const char* what, const std::vector<std::string>& settings) {
+    for (const std::string& setting : settings) {
+      const auto [pattern, value] = parse_setting("", setting);
+      text += fmt::format(", {} of {} {:g}", what, pattern, value);
+    }
+  };
+  add("rate", o.rate_of), add("weight decay", o.decay_of);
+  return text;
 }
 
 }  // namespace antichain

@@ -3,9 +3,11 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "app/cli/cli_forward.h"
 #include "framework/adamw.h"
+#include "framework/graph.h"
 #include "framework/sgd.h"
 #include "models/recipe.h"
 
@@ -17,8 +19,9 @@ struct OptimiserOptions {
   bool nesterov = true;
   double beta1 = AdamWOptions().beta1, beta2 = AdamWOptions().beta2, epsilon = AdamWOptions().epsilon;
   std::string decay_groups = "all";
-  double clip_norm = 0;  // 0: gradients are not clipped
-  double ema = 0;        // decay of the weights' average; 0: there is none
+  double clip_norm = 0;                        // 0: gradients are not clipped
+  double ema = 0;                              // decay of the weights' average; 0: there is none
+  std::vector<std::string> rate_of, decay_of;  // "PATTERN=X", of parameters with settings of their own
 };
 
 void add_optimiser_options(CLI::App&, OptimiserOptions&);
@@ -41,5 +44,10 @@ double usual_peak(const OptimiserOptions&, const Recipe&, int batch);
 void check_optimiser_options(const CLI::App& train, const OptimiserOptions&);
 
 std::shared_ptr<const Optimiser> make_optimiser(const OptimiserOptions&);
+// Returns it with the groups of parameters that the options name. `peak` is the rate of all others. Throws a
+// usage Error for a pattern that no parameter matches which is trained.
+std::shared_ptr<const Optimiser> make_optimiser(const OptimiserOptions&, const Graph&, double peak);
+// Returns ", rate of backbone.* 1e-05", with all groups, or "".
+std::string describe_groups(const OptimiserOptions&);
 
 }  // namespace antichain

@@ -54,7 +54,7 @@ std::string given_as_toml(const CLI::App& command) {
     const CLI::Option& option = *command.get_option(row.option_name());
     if (option.count() == 0 || option.get_group() == "Output" || option.get_group() == "Checkpoints")
       continue;
-    text += fmt::format("{} = {}\n", row.setting(), value_of(row, option.results().back()).dump());
+    text += fmt::format("{} = {}\n", row.setting(), value_of(row, option.reduced_results().back()).dump());
   }
   return text;
 }

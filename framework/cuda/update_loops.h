@@ -14,7 +14,8 @@
 namespace antichain::cuda {
 
 ANTICHAIN_ANYWHERE inline StepNumbers now(const Rate& rate) {
-  return rate.live ? *rate.live : StepNumbers{rate.step, rate.value};
+  return rate.live ? StepNumbers{rate.live->step, rate.live->rate * rate.factor}
+                   : StepNumbers{rate.step, rate.value};
 }
 
 // Takes `width` numbers at once, the i-th such pack of the part, of a parameter with `kept` slots.

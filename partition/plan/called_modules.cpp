@@ -28,7 +28,7 @@ bool names_a_module(const ProfileNode& node) {
   // Where the code itself computes with a parameter, the node has the parameter's name.
   constexpr std::array<std::string_view, 4> on_a_parameter = {"elementwise", "layer_scale", "mul", "add"};
   return is_number(std::string_view(node.name).substr(node.name.rfind('.') + 1)) ||
-         (node.cost.param_bytes > 0 && !std::ranges::count(on_a_parameter, node.op));
+         (node.cost.param_bytes + node.cost.frozen_bytes > 0 && !std::ranges::count(on_a_parameter, node.op));
 }
 
 // Returns the module whose own code made a sum, a product or a concatenation of that name, or "".

@@ -43,7 +43,7 @@ int64_t transfer_ns(int64_t bytes, int tensors, const Link& link) {
 }
 
 int64_t held_bytes(const NodeCost& cost) {
-  return trained_bytes(cost.param_bytes, cost.slot_bytes()) + cost.prepared_bytes;
+  return trained_bytes(cost.param_bytes, cost.slot_bytes()) + cost.frozen_bytes + cost.prepared_bytes;
 }
 
 int64_t kept_bytes(const NodeCost& cost) {

@@ -9,7 +9,8 @@
 //   stage      (work + (r − 1) gradient) / r: r replicas take micro-batches in turn
 //   transfer   2 (tensors x latency + bytes / bytes_per_s): what crosses a boundary, there and back
 //   memory     held + in flight x kept + (r − 1) / r weights
-//     held     what training holds of the weights + what the engine prepares of them (copies in bf16)
+//     held     what training holds of the weights + those that are frozen + what the engine prepares of them
+//              (copies in bf16)
 //     kept     what forward keeps of one micro-batch for backward: the stash, and the output where some
 //              backward re-reads it
 //     the last is what the other replicas send of the gradients that this one adds up

@@ -12,15 +12,17 @@ int64_t sum_of_bytes(const std::vector<TensorSpec>& specs) {
   return bytes;
 }
 
-int64_t stash_bytes(const Node& node) {
-  return sum_of_bytes(node.lowering.stash) + sum_of_bytes(node.signature.statistics);
+int64_t stash_bytes(const Graph& graph, NodeId id) {
+  const Node& node = graph[id];
+  return (graph.has_backward(id) ? sum_of_bytes(node.lowering.stash) : 0) +
+         sum_of_bytes(node.signature.statistics);
 }
 
 bool keeps_output(const Graph& graph, NodeId id) {
-  if (graph[id].lowering.keeps_y) return true;
-  for (NodeId consumer : graph.consumers(id))
-    if (graph[consumer].keeps(id)) return true;
-  return false;
+  if (graph.has_backward(id) && graph[id].lowering.keeps_y) return true;
+  return std::ranges::any_of(graph.consumers(id), [&](NodeId consumer) {
+    return graph.has_backward(consumer) && graph[consumer].keeps(id);
+  });
 }
 
 ProfileNode profile_node(const Graph& graph, NodeId id, const Optimiser& optimiser) {
@@ -35,8 +37,9 @@ ProfileNode profile_node(const Graph& graph, NodeId id, const Optimiser& optimis
   priced.cost.output_bytes = node.output().bytes();
   priced.cost.param_bytes = param_bytes(node);
   priced.cost.optimiser_bytes = slot_bytes(optimiser, node);
+  priced.cost.frozen_bytes = param_bytes(node, false);
   priced.cost.prepared_bytes = sum_of_bytes(node.lowering.prepared);
-  priced.cost.stash_bytes = stash_bytes(node);
+  priced.cost.stash_bytes = stash_bytes(graph, id);
   priced.cost.keeps_output = keeps_output(graph, id);
   priced.cost.flops = node.signature.forward_flops;
   return priced;

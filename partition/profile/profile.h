@@ -27,10 +27,11 @@ struct NodeCost {
   double backward_parted_s = 0;
   double update_s = 0;  // the optimiser's pass over the parameters, once per step
   int64_t output_bytes = 0;
-  int64_t param_bytes = 0;  // one copy of the weights
+  int64_t param_bytes = 0;  // one copy of the weights that are trained
   // What the optimiser keeps beside the weights from step to step. Where a profile does not say it, that is
   // one more copy of them, which is the momentum of stochastic gradient descent.
   std::optional<int64_t> optimiser_bytes = {};
+  int64_t frozen_bytes = 0;    // the weights that are not trained
   int64_t prepared_bytes = 0;  // weight copies that the engine prepares for its passes, once a step (bf16)
   int64_t stash_bytes = 0;     // what forward keeps for backward besides outputs
   bool keeps_output = false;   // whether some backward re-reads the output

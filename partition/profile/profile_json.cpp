@@ -61,7 +61,7 @@ std::string line(int id, const ProfileNode& node) {
   return fmt::format(
       R"({{"id": {}, "name": {}, {}{}"op": {}, "role": "{}", "inputs": [{}], {}"needs_gradient": {}, )"
       R"("forward_us": {}, "backward_input_us": {}, "backward_weight_us": {}, {}"update_us": {}, )"
-      R"("output_bytes": {}, "param_bytes": {}, {}{}"stash_bytes": {}, "keeps_output": {}, "flops": {}}})",
+      R"("output_bytes": {}, "param_bytes": {}, {}{}{}"stash_bytes": {}, "keeps_output": {}, "flops": {}}})",
       id, quoted(node.name),
       node.absorbed.empty() ? "" : fmt::format(R"("absorbed": {}, )", listed(node.absorbed)),
       node.module.empty() ? "" : fmt::format(R"("module": {}, )", quoted(node.module)), quoted(node.op),
@@ -74,6 +74,7 @@ std::string line(int id, const ProfileNode& node) {
       json_microseconds(cost.update_s), cost.output_bytes, cost.param_bytes,
       cost.slot_bytes() == cost.param_bytes ? ""
                                             : fmt::format(R"("optimiser_bytes": {}, )", cost.slot_bytes()),
+      cost.frozen_bytes > 0 ? fmt::format(R"("frozen_bytes": {}, )", cost.frozen_bytes) : "",
       cost.prepared_bytes > 0 ? fmt::format(R"("prepared_bytes": {}, )", cost.prepared_bytes) : "",
       cost.stash_bytes, cost.keeps_output, cost.flops);
 }
@@ -90,6 +91,7 @@ NodeCost cost_of(JsonReader& field) {
   cost.param_bytes = field.at("param_bytes").integer(0, most_of_all);
   if (field.has("optimiser_bytes"))
     cost.optimiser_bytes = field.at("optimiser_bytes").integer(0, most_of_all);
+  if (field.has("frozen_bytes")) cost.frozen_bytes = field.at("frozen_bytes").integer(0, most_of_all);
   if (field.has("prepared_bytes")) cost.prepared_bytes = field.at("prepared_bytes").integer(0, most_of_all);
   cost.stash_bytes = field.at("stash_bytes").integer(0, most_of_all);
   cost.keeps_output = field.at("keeps_output").boolean();
@@ -131,12 +133,13 @@ class Totals {
  public:
   void add(const NodeCost& cost, const JsonReader& field) {
     if (!bytes_.add(cost.output_bytes) || !bytes_.add(cost.stash_bytes) || !params_.add(cost.param_bytes) ||
-        !slots_.add(cost.slot_bytes()) || !prepared_.add(cost.prepared_bytes))
+        !slots_.add(cost.slot_bytes()) || !frozen_.add(cost.frozen_bytes) ||
+        !prepared_.add(cost.prepared_bytes))
       field.fail(fmt::format("with this node, sizes add up to more than {} bytes", most_of_all));
   }
 
  private:
-  Sum bytes_, params_, slots_, prepared_;
+  Sum bytes_, params_, slots_, frozen_, prepared_;
 };
 
 }  // namespace

@@ -37,7 +37,7 @@ void check_sums(const Profile& profile) {
     // Bytes are counted as often as a formula may count them: what is held once, and the rest for every
     // micro-batch of a step.
     if (!bytes.holds(trained_bytes(double(cost.param_bytes), double(cost.slot_bytes())) +
-                     double(cost.prepared_bytes) +
+                     double(cost.frozen_bytes) + double(cost.prepared_bytes) +
                      most_microbatches * (double(cost.stash_bytes) + double(cost.output_bytes))))
       throw Error("node " + node.name + " has more bytes than a plan can add up",
                   "check them in the profile");

@@ -12,7 +12,7 @@ int64_t held(const Profile& profile, const std::vector<int>& nodes, bool trains)
   int64_t bytes = 0;
   for (const int n : nodes) {
     const NodeCost& cost = profile.nodes[size_t(n)].cost;
-    bytes += trains ? held_bytes(cost) : cost.param_bytes + cost.prepared_bytes;
+    bytes += trains ? held_bytes(cost) : cost.param_bytes + cost.frozen_bytes + cost.prepared_bytes;
   }
   return bytes;
 }

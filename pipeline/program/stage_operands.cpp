@@ -141,7 +141,9 @@ void StageOperands::add_output(int node) {
 void StageOperands::add_stash() {
   for (const int n : nodes_)
     for (const TensorSpec& spec : network_[size_t(n)].stash) {
-      const BufferId buffer = tensors_.stash[n].emplace_back(ring(Content::stash, n, spec));
+      const bool kept = network_[size_t(n)].has_backward;
+      const BufferId buffer = tensors_.stash[n].emplace_back(
+          kept ? ring(Content::stash, n, spec) : passing(Content::stash, n, spec, position(n), position(n)));
       write(Verb::forward, buffer);
       read_again(n, buffer);
     }

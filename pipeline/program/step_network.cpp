@@ -19,8 +19,8 @@ StepNetwork step_network(const Graph& graph) {
           .inputs = node.inputs,
           .role = node.role(),
           .needs_gradient = graph.needs_gradient(id),
-          .has_backward = graph.needs_gradient(id) || node.role() == Role::loss,
-          .learns = !node.signature.params.empty(),
+          .has_backward = graph.has_backward(id),
+          .learns = trains(node),
           .output = node.output(),
           .stash = node.lowering.stash,
           .statistics = node.signature.statistics,
@@ -29,7 +29,7 @@ StepNetwork step_network(const Graph& graph) {
           .adds_dy = node.lowering.adds_dy};
     for (size_t i = 0; i < node.inputs.size(); ++i) of.rereads_input.push_back(node.lowering.keeps(i));
     for (size_t i = 0; i < node.signature.params.size(); ++i)
-      of.gradient_bytes += part_room(node.param(i).bytes());
+      if (node.signature.params[i].trained) of.gradient_bytes += part_room(node.param(i).bytes());
   }
   return network;
 }

@@ -15,7 +15,7 @@ struct StepNode {
   Role role = Role::compute;
   bool needs_gradient = false;              // whether the gradient of the output is ever needed
   bool has_backward = false;                // whether a backward calls it
-  bool learns = false;                      // whether it has parameters
+  bool learns = false;                      // whether it has parameters that are trained
   TensorSpec output = {};                   // of one micro-batch, as all tensors here
   std::vector<TensorSpec> stash = {};       // what its forward keeps for its backward besides outputs
   std::vector<TensorSpec> statistics = {};  // what its forward leaves for the update

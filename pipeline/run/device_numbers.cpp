@@ -89,9 +89,10 @@ DeviceNumbers::Look DeviceNumbers::at_weight_gradients(const std::vector<NodeId>
   place.what = NonFinite::What::weight_gradient;
   for (const NodeId id : nodes)
     for (size_t i = 0; i < model_[id].gradients.size(); ++i) {
-      if (model_[id].gradients[i].shape().rank() > largest_rank) continue;
+      const Tensor& gradient = model_[id].gradients[i];
+      if (!gradient || gradient.shape().rank() > largest_rank) continue;
       place.node = id, place.index = int(i);
-      found.add(model_[id].gradients[i], place);
+      found.add(gradient, place);
     }
   return found.done();
 }

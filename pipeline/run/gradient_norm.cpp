@@ -13,10 +13,10 @@ namespace {
 template <class F>
 void for_each_gradient(const RankModel& model, const F& f) {
   for (const NodeId id : model.nodes()) {
-    if (!model.graph().needs_gradient(id)) continue;
     const Node& node = model.graph()[id];
     for (size_t i = 0; i < node.signature.params.size(); ++i)
-      f(full_name(node, node.signature.params[i]), model[id].gradients[i]);
+      if (const Tensor& gradient = model[id].gradients[i])
+        f(full_name(node, node.signature.params[i]), gradient);
   }
 }
 

@@ -71,7 +71,7 @@ void HostNumbers::look_at_backward(int stage, int m, Verb half) {
     if (half != Verb::backward_weight) spoilt = spoilt || !all_finite(context_, own.memory->at(buffer, m));
   for (const NodeId id : own.nodes)
     for (const Tensor& dw : model_[id].gradients)
-      if (dw.shape().rank() <= 1) spoilt = spoilt || !all_finite(context_, dw);
+      if (dw && dw.shape().rank() <= 1) spoilt = spoilt || !all_finite(context_, dw);
   if (!spoilt) return;
   located_backward_ = true;
   Locator locator(*this, *own.memory, half);
@@ -83,7 +83,7 @@ void HostNumbers::look_at_gradients() {
   for (const NodeId id : model_.nodes()) {
     const std::vector<Tensor>& gradients = model_[id].gradients;
     for (size_t i = 0; i < gradients.size(); ++i) {
-      if (all_finite(context_, gradients[i])) continue;
+      if (!gradients[i] || all_finite(context_, gradients[i])) continue;
       report_.bad = true;
       report_.note({.phase = NonFinite::Phase::update,
                     .node = id,
@@ -119,7 +119,7 @@ void HostNumbers::check_gradients(const StageMemory& memory, const BackwardTenso
                   .rank = place_.rank});
   };
   for (size_t i = 0; i < dw.size(); ++i)
-    if (!all_finite(context_, dw[i])) note(NonFinite::What::weight_gradient, i);
+    if (dw[i] && !all_finite(context_, dw[i])) note(NonFinite::What::weight_gradient, i);
   for (size_t i = 0; i < dx.size(); ++i)
     if (dx[i] && (!all_finite(context_, dx[i]) ||
                   !all_finite(context_, memory.at(tensors.contributions.at(id)[i].sum, m))))

@@ -77,8 +77,7 @@ void NodeCalls::backward(int m, Verb half, NodeObserver& observer, int first, in
   GradientFolds& folds = half == Verb::backward ? whole_ : parted_;
   for (int i = end - 1; i >= first; --i) {
     const NodeId id = nodes_[size_t(i)];
-    if (graph_.needs_gradient(id) || graph_[id].role() == Role::loss)
-      backward_node(id, m, halves, folds, observer);
+    if (graph_.has_backward(id)) backward_node(id, m, halves, folds, observer);
     device_.between_nodes();
   }
 }
@@ -93,7 +92,7 @@ void NodeCalls::backward_node(NodeId id, int m, Halves halves, GradientFolds& fo
   const Node& node = graph_[id];
   NodeState& state = model_[id];
   if (state.kernel->inseparable()) halves.weight = halves.input;
-  if (node.signature.params.empty()) halves.weight = false;
+  if (!trains(node)) halves.weight = false;
 
   std::vector<Tensor> x(node.inputs.size());
   for (size_t i = 0; i < x.size(); ++i)
@@ -115,7 +114,8 @@ void NodeCalls::backward_node(NodeId id, int m, Halves halves, GradientFolds& fo
 
   std::vector<Tensor> elsewhere;
   if (again_ && halves.weight) {
-    for (const Tensor& t : state.gradients) elsewhere.push_back(context_.backend().tensor(t.spec()));
+    for (const Tensor& t : state.gradients)
+      elsewhere.push_back(t ? context_.backend().tensor(t.spec()) : Tensor());
     call.into = Into::overwrite;
   }
   call_halves(id, m, call, elsewhere.empty() ? state.gradients : elsewhere, halves, folds, observer);
@@ -154,8 +154,7 @@ void NodeCalls::update() {
   for (NodeId id : nodes_) {
     if (!graph_[id].signature.statistics.empty() && !(at_once && absorb_at_once_))
       timer_->around(id, Verb::update, 0, [&] { absorb(id); });
-    if (graph_.needs_gradient(id) && !at_once)
-      timer_->around(id, Verb::update, 0, [&] { model_.update(id, rate); });
+    if (trains(graph_[id]) && !at_once) timer_->around(id, Verb::update, 0, [&] { model_.update(id, rate); });
     device_.between_nodes();
   }
   if (at_once && absorb_at_once_) absorb_at_once_->run(context_);

@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t engine_library_bytes = 3 << 20;
 
 int64_t weight_bytes(const Node& node, const Optimiser& optimiser) {
-  int64_t bytes = trained_bytes(param_bytes(node), slot_bytes(optimiser, node));
+  int64_t bytes = trained_bytes(param_bytes(node), slot_bytes(optimiser, node)) + param_bytes(node, false);
   for (const TensorSpec& spec : node.lowering.prepared) bytes += spec.bytes();
   for (const ParamSpec& buffer : node.signature.buffers)
     bytes += TensorSpec{buffer.shape, buffer.dtype}.bytes();

@@ -14,7 +14,8 @@ int64_t gradient_bytes(const Graph& graph, const std::vector<NodeId>& nodes) {
   int64_t bytes = 0;
   for (const NodeId id : nodes) {
     const Node& node = graph[id];
-    for (size_t i = 0; i < node.signature.params.size(); ++i) bytes += part_room(node.param(i).bytes());
+    for (size_t i = 0; i < node.signature.params.size(); ++i)
+      if (node.signature.params[i].trained) bytes += part_room(node.param(i).bytes());
   }
   return bytes;
 }
@@ -47,7 +48,7 @@ RankModel::RankModel(const Graph& lowered, std::vector<NodeId> nodes, Context& c
     for (size_t i = 0; i < node.signature.params.size(); ++i) {
       state.params.push_back(draw(node, node.signature.params[i], node.lowering.params[i], seed));
       std::vector<Tensor>& slots = state.slots.emplace_back();
-      for (size_t n = optimiser_->slots(node.signature.params[i]).size(); n > 0; --n)
+      for (size_t n = slots_of(*optimiser_, node.signature.params[i]).size(); n > 0; --n)
         slots.push_back(backend.tensor(state.params.back().spec()));
     }
     for (const ParamSpec& buffer : node.signature.buffers)
@@ -64,9 +65,12 @@ void RankModel::lay_out_gradients() {
   gradients_ = context_.backend().tensor({{bytes / int64_t(sizeof(float))}});
   int64_t begin = 0;
   for (auto& [id, state] : state_)
-    for (const Tensor& param : state.params) {
+    for (size_t i = 0; i < state.params.size(); ++i) {
+      Tensor& gradient = state.gradients.emplace_back();
+      if (!graph_[id].signature.params[i].trained) continue;
+      const Tensor& param = state.params[i];
       ANTICHAIN_CHECK(param.dtype() == DType::f32, "gradients are added up in float32");
-      state.gradients.push_back(part_of(gradients_, begin, param.spec()));
+      gradient = part_of(gradients_, begin, param.spec());
       begin += part_room(param.bytes());
     }
   ANTICHAIN_CHECK(begin == bytes, "every parameter has its part");
@@ -76,7 +80,9 @@ std::vector<Trained> RankModel::trained(NodeId id) const {
   const NodeState& state = state_.at(id);
   std::vector<Trained> all;
   for (size_t i = 0; graph_.needs_gradient(id) && i < state.params.size(); ++i) {
-    all.push_back({state.params[i], state.gradients[i], state.slots[i], {}});
+    if (!state.gradients[i]) continue;
+    const std::string name = full_name(graph_[id], graph_[id].signature.params[i]);
+    all.push_back({state.params[i], state.gradients[i], state.slots[i], {}, name});
     if (graph_[id].lowering.prepared_rounded && i < state.prepared.size())
       all.back().rounded = state.prepared[i];
   }
@@ -93,13 +99,14 @@ void RankModel::begin_averages() {
   if (!averaged(*optimiser_)) return;
   for (const auto& [id, state] : state_)
     for (size_t i = 0; i < state.params.size(); ++i)
-      context_.backend().copy(context_, state.params[i], state.slots[i].back());
+      if (!state.slots[i].empty()) context_.backend().copy(context_, state.params[i], state.slots[i].back());
 }
 
 bool RankModel::swap_averages() {
   if (!averaged(*optimiser_)) return false;
   for (const auto& [id, state] : state_)
     for (size_t i = 0; i < state.params.size(); ++i) {
+      if (state.slots[i].empty()) continue;
       const Tensor &weights = state.params[i], &averages = state.slots[i].back();
       const Tensor aside = context_.backend().tensor(weights.spec());
       context_.backend().copy(context_, weights, aside);
@@ -138,7 +145,7 @@ void RankModel::update(NodeId id, const Rate& rate) {
 void RankModel::update(const std::vector<NodeId>& nodes, const Update& at_once, const Rate& rate) {
   at_once.run(context_, rate);
   for (const NodeId id : nodes)
-    if (graph_.needs_gradient(id)) prepare_after_update(id);
+    if (trains(graph_[id])) prepare_after_update(id);
 }
 
 // The update itself has written what is only rounded.

@@ -20,7 +20,7 @@ namespace antichain {
 // A NodeState is everything of one node that outlives a step. Tensors are in the device's memory and the
 // lowering's layouts. params, gradients and slots go by the index of Signature::params, a parameter's slots
 // by the optimiser's order, buffers by the index of Signature::buffers, and prepared by that of
-// Lowering::prepared.
+// Lowering::prepared. The gradient of a frozen parameter is an empty tensor.
 struct NodeState {
   std::unique_ptr<Kernel> kernel;
   std::vector<Tensor> params, gradients, buffers;
@@ -49,8 +49,8 @@ class RankModel {
   NodeState& operator[](NodeId id) { return state_.at(id); }
   const NodeState& operator[](NodeId id) const { return state_.at(id); }
   Context& context() const { return context_; }
-  // All parameters' gradients are here, one behind the other: those of NodeState are its parts. The tensor is
-  // float32 and flat.
+  // The gradients of all parameters that are trained are here, one behind the other: those of NodeState are
+  // its parts. The tensor is float32 and flat.
   const Tensor& gradients() const { return gradients_; }
 
   // Does one pass of the optimiser over the parameters of a node, after which they are prepared anew.

@@ -32,7 +32,7 @@ void for_each_tensor(const Graph& graph, const Optimiser& optimiser, const Visit
   for (const StateEntry& entry : state_entries(graph)) {
     visit(entry, std::string(), size_t(0));
     if (entry.buffer) continue;
-    const std::vector<std::string> slots = optimiser.slots(*entry.spec);
+    const std::vector<std::string> slots = slots_of(optimiser, *entry.spec);
     for (size_t slot = 0; slot < slots.size(); ++slot) visit(entry, slots[slot], slot);
   }
 }

@@ -97,10 +97,13 @@ class OpRun {
     const auto at_once = statistics_.tensors.empty()
                              ? nullptr
                              : context_.backend().make_absorption(context_, {one_microbatch});
-    at_once ? at_once->run(context_) : kernel_->absorb(context_, one_microbatch.statistics, buffers_.tensors);
+    if (at_once)
+      at_once->run(context_);
+    else if (!statistics_.tensors.empty())
+      kernel_->absorb(context_, one_microbatch.statistics, buffers_.tensors);
     for (const Bank* bank : {&dx_, &dw_})
-      for (const Guarded& g : bank->guarded)
-        if (g.tensor()) g.check_padding();
+      for (size_t i = 0; i < bank->guarded.size(); ++i)
+        if (bank->tensors[i]) bank->guarded[i].check_padding();
     for (const Bank* bank :
          {&x_, &params_, &prepared_, &buffers_, &statistics_, &stash_, &y_, &dy_, &dy_term_, &dx_, &dw_})
       for (const Guarded& g : bank->guarded) g.check_guards();
@@ -135,6 +138,10 @@ class OpRun {
     for (const TensorSpec& s : signature_.statistics) statistics_.add("statistics", spec(s, s.layout));
     for (const TensorSpec& s : lowering_.stash) stash_.add("stash", s);
     for (const TensorSpec& s : lowering_.prepared) prepared_.add("prepared parameters", s);
+    const int all = int(dx_.tensors.size() + dw_.tensors.size());
+    for (int i = 0; ask_.only >= 0 && i < all; ++i)
+      if (i != ask_.only)
+        (i < int(x.size()) ? dx_.tensors[size_t(i)] : dw_.tensors[size_t(i) - x.size()]) = {};
     TensorSpec y = signature_.y;
     y.dtype = storage(lowering_.precision);
     y_.add("y", spec(y, lowering_.y));

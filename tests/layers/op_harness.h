@@ -64,6 +64,7 @@ struct Ask {
   Into dx_into = Into::overwrite;  // of a lowering that adds_dx
   double dx_before = 0;
   Numbers dy_term = {};  // a second term of dy, of a lowering that adds_dy
+  int only = -1;         // the one gradient that is wanted, of dx and then dw; −1: all
   Precision precision = Precision::float32;
   // Calls the kernel: a forward without backward, a forward, and a backward.
   std::function<void(const std::function<void()>&)> around = [](const auto& call) { call(); };

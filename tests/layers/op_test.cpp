@@ -187,6 +187,20 @@ TEST_P(Operator, HalvesAskedSeparatelyGiveTheSameBits) {
   }
 }
 
+// An input whose gradient nobody needs, or a frozen parameter, changes nothing for the others.
+TEST_P(Operator, EachGradientAloneHasTheSameBits) {
+  const OpCase& c = which();
+  const Results all = run();
+  const size_t inputs = c.x.size();
+  for (size_t i = 0, nth = 0; i < inputs + all.dw.size(); ++i) {
+    if (i < inputs && is_label(c, i)) continue;
+    const Results one = run({.only = int(i)});
+    const size_t dx = i < inputs ? nth++ : 0;
+    EXPECT_EQ(i < inputs ? one.dx[dx] : one.dw[i - inputs], i < inputs ? all.dx[dx] : all.dw[i - inputs])
+        << (i < inputs ? "dx " : "dw ") << (i < inputs ? i : i - inputs);
+  }
+}
+
 TEST_P(Operator, AccumulateAdds) {
   const Results once = run();
   const double before = 3;

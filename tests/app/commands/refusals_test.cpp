@@ -58,6 +58,20 @@ TEST_F(Refusals, RefusesNumbersThatMakeNoSense) {
   expect_refused("simulate --profile p.json --stages 2 --microbatches 100000", 2, "--microbatches takes");
 }
 
+TEST_F(Refusals, RefusesPatternsThatMatchNothingAndNetworksOfWhichNothingIsTrained) {
+  const std::string plan = "plan --model resnet20 --stages 2 ";
+  expect_refused(plan + "--freeze 'conv1.*,layer1.*,stem.*'", 2,
+                 "--freeze 'stem.*' matches no parameter of 'resnet20'");
+  expect_refused(plan + "--freeze '*.running_mean'", 2, "matches no parameter");
+  expect_refused(plan + "--freeze '*'", 2, "all parameters of 'resnet20' are frozen");
+  expect_refused("info --freeze '*'", 2, "--freeze is for the nodes of one network");
+  const std::string train = "train --steps 1 --data-dir data --freeze 'conv1.*' --batch 16 ";
+  expect_refused(train + "--lr-of 'conv1.*=0.1'", 2,
+                 "--lr-of 'conv1.*' matches no parameter that is trained");
+  expect_refused(train + "--decay-of 'fc=0'", 2, "--decay-of 'fc' matches no parameter that is trained");
+  expect_refused(train + "--decay-of fc", 2, "--decay-of takes PATTERN=X");
+}
+
 // A command refuses an option that would change nothing.
 TEST_F(Refusals, RefusesOptionsThatNothingReads) {
   const std::string checkpoint = "evaluate --weights ck ",

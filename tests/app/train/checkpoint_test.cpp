@@ -204,6 +204,10 @@ TEST_F(Checkpoints, AnotherRunsAreRefusedNamingEachDifference) {
   refused_with("--resume", "--label-smoothing 0.1 --resume", 3,
                "label smoothing is 0 in the checkpoint, but 0.1 here");
   refused_with("--resume", "--dropout 0 --resume", 3, "dropout is 0.5 in the checkpoint, but 0 here");
+  refused_with("--resume", "--freeze 'conv1.*' --resume", 3,
+               "frozen parameters is none in the checkpoint, but conv1.* here");
+  refused_with("--resume", "--lr-of 'conv1.*=0.1' --resume", 3,
+               "learning rates of parameters is none in the checkpoint, but conv1.*=0.1 here");
   refused_with("--epochs 2", "--steps 5", 2, "6 steps already");
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "app/cli/command_line.h"
+#include "tests/expect_error.h"
 
 namespace antichain {
 namespace {
@@ -32,14 +33,14 @@ std::map<std::string, std::set<std::string>> by_kind() {
 TEST(TrainOptions, AreThese) {
   const std::map<std::string, std::set<std::string>> expected = {
       {"network",
-       {"aux", "classes", "dropout", "form", "graph", "image", "label-smoothing", "model", "precision",
-        "soft-labels", "stochastic-depth"}},
-      {"recipe", {"batch",          "beta1",        "beta2",       "clip-norm",    "crop",
-                  "cutmix",         "decay-groups", "ema",         "epsilon",      "erase",
-                  "evaluate-every", "flip",         "lr",          "lr-decay",     "lr-final",
-                  "lr-milestones",  "lr-rise",      "lr-schedule", "microbatches", "mixup",
-                  "momentum",       "nesterov",     "optimiser",   "seed",         "trivial-augment",
-                  "warmup-epochs",  "warmup-steps", "weight-decay"}},
+       {"aux", "classes", "dropout", "form", "freeze", "graph", "image", "label-smoothing", "model",
+        "precision", "soft-labels", "stochastic-depth"}},
+      {"recipe", {"batch",        "beta1",           "beta2",          "clip-norm",    "crop",
+                  "decay-of",     "lr-of",           "cutmix",         "decay-groups", "ema",
+                  "epsilon",      "erase",           "evaluate-every", "flip",         "lr",
+                  "lr-decay",     "lr-final",        "lr-milestones",  "lr-rise",      "lr-schedule",
+                  "microbatches", "mixup",           "momentum",       "nesterov",     "optimiser",
+                  "seed",         "trivial-augment", "warmup-epochs",  "warmup-steps", "weight-decay"}},
       {"data", {"data-dir", "dataset"}},
       {"last bits", {"cpu-isa", "device", "method", "plan", "replicas", "threads", "weight-gradients"}},
       {"extent", {"epochs", "init", "init-partial", "max-time", "on-nan", "patience", "resume", "steps"}},
@@ -89,7 +90,10 @@ TEST(TrainOptions, TheDefaultsAreThoseOfOlderManifests) {
                                                        {"groups of weight decay", "all"},
                                                        {"largest norm of the gradients", "0"},
                                                        {"decay of the weights' average", "0"},
-                                                       {"steps between evaluations", "0"}};
+                                                       {"steps between evaluations", "0"},
+                                                       {"frozen parameters", "none"},
+                                                       {"learning rates of parameters", "none"},
+                                                       {"weight decays of parameters", "none"}};
   std::map<std::string, std::string> usual;
   for (const Train train; const OptionRow& row : rows_of(train.command))
     usual[row.changes.fact] = row.usual_fact;
@@ -102,6 +106,24 @@ TEST(TrainOptions, AnOptionThatDoesNotSayWhatItChangesIsFound) {
   bool forgotten = false;
   add_option(train.command, "", "--forgotten", forgotten, {}, "");
   EXPECT_ANY_THROW(check_every_option_says_what_it_changes(train.command));
+}
+
+TEST(TrainOptions, ListsAddUpByCommasAndByTheOptionGivenAgain) {
+  Train train;
+  parse_and_run(train.app, {"train", "--model", "resnet20", "--freeze", "a.*,b", "--lr-of", "x=0.5",
+                            "--freeze=c.?", "--lr-of=*.y=1e-3"});
+  EXPECT_EQ(train.options.network.freeze, (std::vector<std::string>{"a.*", "b", "c.?"}));
+  EXPECT_EQ(train.options.optimiser.rate_of, (std::vector<std::string>{"x=0.5", "*.y=1e-3"}));
+  std::map<std::string, std::string> facts;
+  for (const OptionRow& row : rows_of(train.command)) facts[row.changes.fact] = row.fact();
+  EXPECT_EQ(facts["frozen parameters"], "a.*,b,c.?");
+  for (const char* wrong : {"x", "=1", "x=", "x=-1", "x=1e9", "x=nan"})
+    expect_error(
+        [&] {
+          Train other;
+          parse_and_run(other.app, {"train", "--model", "resnet20", "--lr-of", wrong});
+        },
+        {"--lr-of", wrong});
 }
 
 TEST(TrainOptions, NesterovIsSaidEitherWayAndTheLastWordCounts) {

@@ -1,5 +1,6 @@
 #include "tests/pipeline/run/every_edge.h"
 
+#include "framework/freeze.h"
 #include "layers/add.h"
 #include "layers/batch_norm.h"
 #include "layers/concat.h"
@@ -33,7 +34,8 @@ Graph every_edge(const ModelOptions& options) {
 }
 
 Graph network(std::string_view name, const ModelOptions& options) {
-  return name == "every_edge" ? every_edge(options) : make_model(name, options);
+  return name == "every_edge" ? freeze_matching(every_edge(options), options.freeze)
+                              : make_model(name, options);
 }
 
 }  // namespace antichain::test

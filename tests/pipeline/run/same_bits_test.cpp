@@ -44,12 +44,16 @@ TrainingCase adaptive(TrainingCase c) {
 }
 
 std::vector<BitsCase> cases_of_every_edge() {
-  std::vector<BitsCase> all(5, {"Plain", two_epochs()});
+  std::vector<BitsCase> all(7, {"Plain", two_epochs()});
   all[1].name = "Bf16", all[1].c.precision = Precision::bf16;
   all[2] = {"Adaptive", adaptive(two_epochs())};
   all[3] = {"AdaptiveBf16", adaptive(all[1].c)};
   all[4].name = "Augmented";
   all[4].c.augment = {.crop = Crop::reflect, .trivial = true, .erase = 0.5, .mixup = 0.4, .cutmix = 1};
+  all[5] = {"FrozenBelow", adaptive(two_epochs())};
+  all[5].c.freeze = {"stem*", "narrow.*", "wide.*", "norm.*"};
+  all[6] = {"FrozenBetween", all[5].c};
+  all[6].c.freeze = {"wide.weight", "norm.*", "narrow.bias", "aux.fc.*"};
   for (size_t i = 2; i < all.size(); ++i) all[i].every_schedule = false;
   return all;
 }

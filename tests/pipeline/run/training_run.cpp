@@ -66,8 +66,9 @@ TrainingRun train_on_threads(const TrainingCase& c, int ranks, const MakePlan& m
   register_cpu_backend();
   const Backend& device = backend(c.device);
   const int batch = c.microbatch * c.microbatches;
-  const Graph plain =
-      network(c.model, {.microbatch = c.microbatch, .soft_labels = mixes(c.augment), .aux = c.aux});
+  const Graph plain = network(
+      c.model,
+      {.microbatch = c.microbatch, .soft_labels = mixes(c.augment), .aux = c.aux, .freeze = c.freeze});
   const Shape images = plain.shape(plain.find("images"));
   const Shape image{images[1], images[2], images[3]};
   // The test set's last batch is uneven, and so is the training set's, which is dropped.

@@ -58,6 +58,7 @@ struct TrainingCase {
   bool device_augments = true;
   double watchdog_s = 120;
   std::shared_ptr<const Optimiser> optimiser = default_optimiser();
+  std::vector<std::string> freeze = {};  // patterns of names
 };
 
 // Lowers the model, lets `plan` cut it for so many ranks and `schedule` order it, and runs.
