@@ -16,6 +16,7 @@ std::string BatchNorm::str() const {
   std::string fused = options.add ? ", add" : "";
   if (options.relu) fused += ", relu";
   if (options.activation) fused += ", " + std::string(name_of(*options.activation));
+  if (options.fixed_statistics) fused += ", fixed statistics";
   return fmt::format("batch_norm(eps {}, momentum {}{})", options.eps, options.momentum, fused);
 }
 
@@ -39,7 +40,7 @@ Signature BatchNorm::infer(std::span<const Shape> x) const {
     throw Error(
         fmt::format("{} wants two tensors of one shape, not {} and {}", str(), x[0].str(), x[1].str()));
   const Shape channels{x[0][1]};
-  if (x[0].elements() == x[0][1])
+  if (x[0].elements() == x[0][1] && !options.fixed_statistics)
     throw Error(fmt::format("batch_norm needs more than one value per channel, not {}", x[0].str()),
                 "use a larger micro-batch");
   Signature s;
@@ -49,9 +50,10 @@ Signature BatchNorm::infer(std::span<const Shape> x) const {
   s.buffers = {{"running_mean", channels, Initialiser::constant(0)},
                {"running_var", channels, Initialiser::constant(1)},
                {"num_batches_tracked", {1}, Initialiser::constant(0), DType::i32}};
-  s.statistics = {{.shape = channels}, {.shape = channels}};
+  if (!options.fixed_statistics) s.statistics = {{.shape = channels}, {.shape = channels}};
   // Mean 1, variance 3, normalise and scale 4 per element; add and ReLU 1 each.
-  s.forward_flops = (8.0 + options.add + options.relu) * double(x[0].elements());
+  const double flops = (options.fixed_statistics ? 4.0 : 8.0) + options.add + options.relu;
+  s.forward_flops = flops * double(x[0].elements());
   if (options.activation) s.forward_flops += flops_of(*options.activation) * double(x[0].elements());
   return s;
 }

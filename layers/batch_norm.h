@@ -4,6 +4,10 @@
 //   train     y = weight · (x − mean) / sqrt(variance + eps) + bias, of this micro-batch
 //   evaluate  the same with running_mean and running_var
 //
+// With fixed_statistics it computes as in evaluation also where it is trained, as PyTorch's BatchNorm2d does
+// in evaluation mode (a "frozen" one): the running statistics stay as they are, and dx = dy · weight /
+// sqrt(running_var + eps). Weight and bias are trained unless they are frozen, too.
+//
 // The operator keeps no hidden state: it writes each micro-batch's mean and biased variance as `statistics`,
 // and the step absorbs them into the running statistics in micro-batch order, as PyTorch's BatchNorm2d would:
 //   running ← (1 − momentum) · running + momentum · (mean, variance · n / (n − 1)),   n = N H W
@@ -27,17 +31,19 @@ struct BatchNormOptions {
   bool add = false, relu = false;                               // fused
   std::optional<ActivationFunction> activation = std::nullopt;  // fused, with neither of these
   float first_weight = 1;                                       // initial weight of every channel
+  bool fixed_statistics = false;                                // the running ones, in training, too
 };
 template <class Visit>
 void fields(BatchNormOptions& o, Visit&& visit) {
   visit("eps", o.eps);
   visit("momentum", o.momentum);
   visit("first_weight", o.first_weight);
+  visit("fixed_statistics", o.fixed_statistics);
 }
 
 // The params are weight (first_weight) and bias (0), of C each. The buffers are running_mean (0), running_var
 // (1), of C each, and num_batches_tracked (i32, 1 element). The statistics are mean and variance (biased), of
-// C each, float32.
+// C each, float32; with fixed_statistics there are none.
 class BatchNorm : public Op {
  public:
   explicit BatchNorm(BatchNormOptions options);

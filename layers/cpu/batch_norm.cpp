@@ -58,16 +58,15 @@ class BatchNormKernel : public Kernel {
       const Channels c = channels(block);
       const int64_t at = block * x_.plane();
       double mean[most], variance[most];
-      if (f.mode == Mode::train) {
+      if (f.mode == Mode::train && !options_.fixed_statistics) {
         loops_.moments(f.x[0].data<T>() + at, planes_, mean, variance);
-        for (int64_t i = 0; i < c.count; ++i) {
-          variance[i] /= double(planes_.per_channel());
-          keep(f, c.first + i, mean[i], variance[i]);
-        }
+        for (int64_t i = 0; i < c.count; ++i) variance[i] /= double(planes_.per_channel());
       } else {
         std::copy_n(f.buffers[0].data<float>() + c.first, c.count, mean);
         std::copy_n(f.buffers[1].data<float>() + c.first, c.count, variance);
       }
+      if (f.mode == Mode::train)
+        for (int64_t i = 0; i < c.count; ++i) keep(f, c.first + i, mean[i], variance[i]);
       const ForwardPass<T> pass{.x = f.x[0].data<T>() + at,
                                 .residual = options_.add ? f.x[1].data<T>() + at : nullptr,
                                 .y = f.y.data<T>() + at,
@@ -112,8 +111,10 @@ class BatchNormKernel : public Kernel {
   }
 
   void keep(const Forward& f, int64_t channel, double mean, double variance) const {
-    f.statistics[0].data<float>()[channel] = float(mean);
-    f.statistics[1].data<float>()[channel] = float(variance);
+    if (!options_.fixed_statistics) {
+      f.statistics[0].data<float>()[channel] = float(mean);
+      f.statistics[1].data<float>()[channel] = float(variance);
+    }
     f.stash[0].data<double>()[channel] = mean;
     f.stash[0].data<double>()[x_.channels + channel] = variance;
   }
@@ -138,22 +139,24 @@ class BatchNormKernel : public Kernel {
 
   // Ioffe & Szegedy 2015, the chain rule of section 3, gathered: with x̂ = (x − mean) / sqrt(variance + eps),
   //   dx = weight / sqrt(variance + eps) · (dy − Σ dy / n − x̂ · Σ (dy · x̂) / n)
+  // Statistics that are fixed do not depend on x, as if they were those of infinitely many numbers.
   void backward(int64_t block, const Backward& b) const {
     const Channels c = channels(block);
     const double *mean = b.stash[0].data<double>() + c.first, *variance = mean + x_.channels;
-    const Normal n = normal(c, mean, variance, b.params);
+    const Normal normed_by = normal(c, mean, variance, b.params);
     BackwardPass<T> pass = pass_of(block, b);
     double sum[most], product[most];
-    loops_.sums(pass, planes_, n, sum, product);
+    loops_.sums(pass, planes_, normed_by, sum, product);
     Gradient g;
     for (int64_t i = 0; i < c.count; ++i) {
       const double inverse = this->inverse(variance[i]), off = double(float(mean[i])) - mean[i];
       const double normed = (product[i] + off * sum[i]) * inverse;  // Σ dy · x̂
       const double a = b.params[0].data<float>()[c.first + i] * inverse;
-      const double slope = -a * inverse * normed / double(planes_.per_channel());
+      const double n = options_.fixed_statistics ? HUGE_VAL : double(planes_.per_channel());
+      const double slope = -a * inverse * normed / n;
       set(g.a, i, a);
       set(g.b, i, slope);
-      set(g.c, i, slope * off - a * sum[i] / double(planes_.per_channel()));
+      set(g.c, i, slope * off - a * sum[i] / n);
       fold(b, 0, c.first + i, normed);
       fold(b, 1, c.first + i, sum[i]);
     }
@@ -162,7 +165,7 @@ class BatchNormKernel : public Kernel {
       pass.dy = pass.dresidual;
       pass.mask = Mask::none;
     }
-    loops_.gradient(pass, planes_, n, g);
+    loops_.gradient(pass, planes_, normed_by, g);
   }
 
   BackwardPass<T> pass_of(int64_t block, const Backward& b) const {

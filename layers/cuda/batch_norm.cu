@@ -53,9 +53,11 @@ void take_moments(Stream stream, const PixelParts& parts, const T* x, const Part
       read(x));
 }
 
+// Where `exact` is not nullptr, keeps mean and variance there for backward.
 void set_normal(Stream stream, Index channels, const float* mean, const float* variance, const Params& params,
-                const Normal& normal) {
+                const Normal& normal, double* exact) {
   for_each(stream, channels, [=] ANTICHAIN_DEVICE(Index c) {
+    if (exact) exact[c] = mean[c], exact[channels + c] = variance[c];
     normal.set(c, double(mean[c]), double(variance[c]), params.eps, params.weight[c], params.bias[c]);
   });
 }
@@ -215,14 +217,16 @@ void sum_any(Stream stream, const PixelParts& parts, const BackwardPass<T>& pass
 
 // Ioffe & Szegedy 2015, the chain rule of section 3, gathered: with x̂ = (x − mean) / sqrt(variance + eps),
 //   dx = weight / sqrt(variance + eps) · (dy − Σ dy / n − x̂ · Σ (dy · x̂) / n)
+// Statistics that are fixed do not depend on x, as if they were those of infinitely many numbers n.
 template <class T>
 void take_sums(Stream stream, const PixelParts& parts, const BackwardPass<T>& pass,
                const Partials<Pair>& partials, const Params& params, const double* mean,
-               const double* variance, const Normal& normal, const Gradient& gradient, const Into2& to) {
+               const double* variance, double n, const Normal& normal, const Gradient& gradient,
+               const Into2& to) {
   const auto finish = [=] ANTICHAIN_DEVICE(Index c, const Pair& all) {
     const double inverse = 1 / sqrt(variance[c] + params.eps), off = double(float(mean[c])) - mean[c];
     const double normed = (all.product + off * all.sum) * inverse;  // Σ dy · x̂
-    const double a = double(params.weight[c]) * inverse, n = double(parts.pixels);
+    const double a = double(params.weight[c]) * inverse;
     const double slope = -a * inverse * normed / n;
     gradient.a[c] = float(a);
     gradient.b[c] = float(slope);
@@ -321,14 +325,14 @@ class BatchNormKernel : public Kernel {
     Scratch scratch(context, workspace_bytes(parts_));
     const Normal normal = normal_at(
         train ? f.stash[1].data<float>() : scratch.take<float>(3 * parts_.channels), parts_.channels);
-    if (train) {
-      double* exact = f.stash[0].data<double>();
+    double* const exact = train ? f.stash[0].data<double>() : nullptr;
+    if (train && !options_.fixed_statistics) {
       const Kept kept{f.statistics[0].data<float>(), f.statistics[1].data<float>(), exact,
                       exact + parts_.channels};
       take_moments(stream, parts_, f.x[0].data<T>(), {scratch, parts_}, params, kept, normal);
     } else {
       set_normal(stream, parts_.channels, f.buffers[0].data<float>(), f.buffers[1].data<float>(), params,
-                 normal);
+                 normal, exact);
     }
     const ForwardPass<T> pass{f.x[0].data<T>(), options_.add ? f.x[1].data<T>() : nullptr, f.y.data<T>(),
                               options_.relu};
@@ -348,8 +352,9 @@ class BatchNormKernel : public Kernel {
       pass.dy_term = nullptr;
     }
     const auto dw = [&](size_t i) { return i < b.dw.size() && b.dw[i] ? b.dw[i].data<float>() : nullptr; };
-    take_sums(stream, parts_, pass, {scratch, parts_}, params_of(b.params), mean, variance, normal, gradient,
-              {dw(0), dw(1), b.into == Into::accumulate});
+    const double n = options_.fixed_statistics ? HUGE_VAL : double(parts_.pixels);
+    take_sums(stream, parts_, pass, {scratch, parts_}, params_of(b.params), mean, variance, n, normal,
+              gradient, {dw(0), dw(1), b.into == Into::accumulate});
     if (!pass.dx) return;
     if (pass.dresidual && !pass.add_dresidual) {  // it is the masked dy
       pass.dy = pass.dresidual;

@@ -66,6 +66,16 @@ OpCase norm_function(std::string name, Shape x, ActivationFunction function) {
           .optional = true};
 }
 
+OpCase fixed_norm(std::string name, Shape x, BatchNormOptions options) {
+  options.fixed_statistics = true;
+  std::vector<Shape> inputs(options.add ? 2 : 1, x);
+  return {.name = std::move(name),
+          .op = std::make_shared<BatchNorm>(options),
+          .x = inputs,
+          .tolerance = cancelling,
+          .optional = options.activation.has_value()};
+}
+
 OpCase loss(std::string name, int64_t samples, int64_t classes, float smoothing) {
   auto op = std::make_shared<SoftmaxCrossEntropy>(LossOptions{.label_smoothing = smoothing});
   return {std::move(name), op, {{samples, classes}, {samples}}};
@@ -151,6 +161,12 @@ std::vector<OpCase> cases() {
       norm_function("batch_norm_silu", {5, 16, 7, 7}, ActivationFunction::silu),
       norm_function("batch_norm_silu_odd", {3, 17, 5, 3}, ActivationFunction::silu),
       norm_function("batch_norm_silu_tiny", {70, 24, 2, 2}, ActivationFunction::silu),
+      fixed_norm("batch_norm_fixed", {5, 16, 7, 7}, {}),
+      fixed_norm("batch_norm_fixed_odd", {3, 17, 5, 3}, {.relu = true}),
+      fixed_norm("batch_norm_fixed_pixel", {1, 17, 1, 1}, {}),
+      fixed_norm("batch_norm_fixed_add", {2, 10, 9, 7}, {.add = true}),
+      fixed_norm("batch_norm_fixed_add_relu", {5, 32, 4, 4}, {.add = true, .relu = true}),
+      fixed_norm("batch_norm_fixed_silu", {3, 17, 5, 3}, {.activation = ActivationFunction::silu}),
       simple<Relu>("relu_16", {{5, 16, 7, 7}}),
       simple<Relu>("relu_10", {{1, 10, 3, 5}}),
       simple<Relu>("relu_rows", {{5, 17}}),

@@ -66,7 +66,8 @@ struct Everything {
                 .dilation = {1, 2},
                 .bias = false,
                 .weight_init = Initialiser::normal(0.3)});
-    x = batch_norm(g, "bn", x, {.eps = 2e-4f, .momentum = 0.3f, .first_weight = 0.5f});
+    x = batch_norm(g, "bn", x,
+                   {.eps = 2e-4f, .momentum = 0.3f, .first_weight = 0.5f, .fixed_statistics = true});
     for (const auto function :
          {gelu(g, "gelu", x), gelu(g, "gelu_tanh", x, Gelu::tanh), hardswish(g, "hs", x),
           hardsigmoid(g, "h", x), relu6(g, "r6", x), sigmoid(g, "sig", x), silu(g, "silu", x),
@@ -128,6 +129,7 @@ TEST(GraphFile, EveryOptionIsPartOfTheHash) {
                                                {"bias", true},
                                                {"eps", 0.5},
                                                {"momentum", 0.5},
+                                               {"fixed_statistics", false},
                                                {"affine", true},
                                                {"channels", false},
                                                {"over", {1}},
@@ -258,6 +260,26 @@ TEST(GraphFile, FilesOfWeightsMayHaveOtherNamesAndMoreTensors) {
   refused(R"({"name": "a", "shape": [7], "dtype": "int64"})", {"state_dict[0].dtype", "float32"});
   refused(R"({"name": "a", "shape": [1, 1, 1, 1, 1, 1], "dtype": "float32"})", {"5 axes"});
   refused("", {"state_dict", "empty"});
+}
+
+TEST(GraphFile, FreezesParametersByTheNamesThatFilesOfWeightsHave) {
+  const std::string text = with("\"labels\"]}]}",
+                                R"("labels"]}], "state_dict": [{"name": "a/b", "is": "conv1.weight"}],
+                                  "frozen": ["a/b", "fc.bias"]})");
+  const Graph graph = GraphFile(text, "small").graph({.microbatch = 2});
+  const Graph same = again(graph).graph({.microbatch = 2});
+  EXPECT_EQ(graph.hash(), same.hash());
+  EXPECT_NE(graph.hash(), GraphFile(small, "small").graph({.microbatch = 2}).hash());
+  EXPECT_FALSE(trains(same[same.find("conv1")]));
+  EXPECT_TRUE(trains(same[same.find("fc")]));
+  EXPECT_FALSE(same.needs_gradient(same.find("conv1")));
+  const auto refused = [](const std::string& names, std::initializer_list<std::string> parts) {
+    const std::string frozen = "\"labels\"]}], \"frozen\": " + names + "}";
+    expect_error([&] { GraphFile(with("\"labels\"]}]}", frozen), "net.json"); }, parts);
+  };
+  refused(R"(["conv1.weigth"])", {"net.json", "'conv1.weigth'", "no such parameter"});
+  refused(R"([3])", {"'3'", "no such parameter"});
+  refused("[]", {"frozen", "empty"});
 }
 
 TEST(GraphFile, ANetworkMayTakeGreyImages) {

@@ -481,10 +481,7 @@ class State(Refused):
     def test_the_state_of_modules(self):
         norm_utils = nn.utils
         for said, change in {
-            "the parameters 0.weight, 0.bias have requires_grad=False": lambda m: m[0].requires_grad_(False),
-            "the parameter 5.bias has requires_grad=False": lambda m: m[5].bias.requires_grad_(False),
-            "1 (BatchNorm2d) is in evaluation mode": lambda m: m[1].eval(),
-            "3 (Dropout) is in evaluation mode": lambda m: m[3].eval(),
+            "all parameters have requires_grad=False": lambda m: m.requires_grad_(False),
             "3 (Dropout) is in training mode": lambda m: m.eval()[3].train(),
             "1 (BatchNorm2d) has momentum=None": lambda m: setattr(m[1], "momentum", None),
             "without running statistics at node 1": lambda m: m.__setitem__(
@@ -499,7 +496,6 @@ class State(Refused):
             "0.weight = 6.weight are": lambda m: m.append(nn.Conv2d(3, 8, 3))
             and setattr(m[6], "weight", nn.Parameter(m[0].weight.data[4:])),
             "5.bias is expanded": lambda m: setattr(m[5], "bias", nn.Parameter(torch.ones(1).expand(4))),
-            "the parameter 0.bias has": lambda m: Freezing(*m),
             "the network's 0.weight is not in": lambda m: m._register_state_dict_hook(
                 lambda m, state, *_: state.update({"0.weight": state["0.weight"] / 2})
             ),
@@ -513,6 +509,28 @@ class State(Refused):
             with self.subTest(said):
                 self.assertIn(said, self.refused(of_modules(change)(), record=False))
         self.write(of_modules(lambda m: m.eval())(), 2, 3, 8, 8, record=False)
+
+    def test_what_is_frozen_stays_so(self):
+        for change, frozen in (
+            (lambda m: m[0].requires_grad_(False), ["0.weight", "0.bias"]),
+            (lambda m: [m[1].eval(), m[5].bias.requires_grad_(False)], ["5.bias"]),
+            (lambda m: m[:2].requires_grad_(False).eval(), ["0.weight", "0.bias", "1.weight", "1.bias"]),
+            (lambda m: m[3].eval(), []),
+            (lambda m: Freezing(*m), ["0.bias"]),
+        ):
+            model = of_modules(change)()
+            torch.nn.init.uniform_(model[1].running_var, 0.5, 2)
+            self.write(model, 3, 3, 8, 8)
+            graph_run.GraphRun(self.folder).compare()
+            graph = self.graph()
+            self.assertEqual(graph.get("frozen", []), frozen)
+            fixed = self.node("1").get("options", {}).get("fixed_statistics", False)
+            self.assertEqual(fixed, not model[1].training)
+            self.assertEqual("dropout" in [n["op"] for n in graph["nodes"]], model[3].training)
+            after = safetensors.read(self.folder / "check.safetensors")
+            counted = after["after.1.num_batches_tracked"] == 5
+            self.assertEqual(counted, model[1].training)
+            antichain.run("check", graph=self.folder)
 
     def test_what_forward_does_with_gradients_and_tensors(self):
         conv, norm = {"c": nn.Conv2d(8, 8, 1)}, {"norm": nn.BatchNorm2d(8)}
@@ -663,6 +681,33 @@ class Package(Case):
         code = "import sys; sys.modules['torch'] = None; import antichain; print(antichain.plan.__name__)"
         said = subprocess.run([sys.executable, "-B", "-c", code], capture_output=True, text=True)
         self.assertEqual((said.stdout, said.stderr), ("plan\n", ""))
+
+    def test_weights_of_torch_save_are_converted(self):
+        model, folder = seeded(modules.Branches), self.folder.parent
+        state, out = model.state_dict(), folder / "out.safetensors"
+
+        def converted(content):
+            torch.save(content, folder / "in.pt")
+            command = [sys.executable, "-B", "-m", "antichain.pytorch", "weights", folder / "in.pt", out]
+            return subprocess.run(command, capture_output=True, text=True)
+
+        beside = {"epoch": 3, "net": state, "best": 2}
+        for content, left in ((state, ""), (beside, "; left out: epoch, best")):
+            said = converted(content)
+            self.assertEqual((said.stderr, said.returncode), ("", 0))
+            self.assertIn(f"{len(state)} tensors", said.stdout)
+            self.assertTrue(said.stdout.endswith(f"in.pt{left}\n"))
+            read = safetensors.read(out)
+            for name, tensor in state.items():
+                numpy.testing.assert_array_equal(read[name], tensor.numpy())
+        for content, wrong in (
+            ({"a": state, "b": state}, "has 2 state_dicts: it has a, b"),
+            ({"epoch": 3}, "has no state_dict: it has epoch"),
+            (model, "save model.state_dict()"),
+        ):
+            said = converted(content)
+            self.assertIn(wrong, said.stderr)
+            self.assertEqual(said.returncode, 3)
 
     def test_safetensors_files_are_read_as_they_were_written(self):
         arrays = {

@@ -97,12 +97,16 @@ class GraphRun:
         own = {entry["name"]: entry["is"] for entry in self.graph.get("state_dict", []) if "is" in entry}
         self.file_names = {own.get(n, n): n for n in state if f"gradient.{n}" in self.check}
         self.parameters = {n: state[name].double().requires_grad_() for n, name in self.file_names.items()}
+        self.kept = {own.get(n, n): state[n].double() for n in state}  # frozen parameters and buffers
+        self.frozen = {own.get(n, n) for n in self.graph.get("frozen", [])}
         self.used = set()
 
     def parameter(self, name):
         if name in self.parameters:
             self.used.add(name)
             return self.parameters[name]
+        assert name in self.frozen, name
+        return self.kept[name]
 
     def weights(self, node, bias=True):
         return self.parameter(node["name"] + ".weight"), (
@@ -131,7 +135,9 @@ class GraphRun:
 
     def batch_norm(self, node, o, x):
         assert x.dim() == 4
-        return F.batch_norm(x, None, None, *self.weights(node), True, 0, o["eps"])
+        fixed = o["fixed_statistics"]
+        buffers = [self.kept[f"{node['name']}.running_{part}"] if fixed else None for part in ("mean", "var")]
+        return F.batch_norm(x, *buffers, *self.weights(node), not fixed, 0, o["eps"])
 
     def layer_norm(self, node, o, x):
         weight, bias = self.weights(node, o["bias"]) if o["affine"] else (None, None)

@@ -12,10 +12,12 @@ GRAPH, WEIGHTS, CHECK = "graph.json", "weights.safetensors", "check.safetensors"
 FORMAT = "antichain graph"
 
 
-def graph_text(model, made_by, inputs, nodes, notes=()):
-    """Returns the text of a graph.json, where each input, node, and note of the state_dict has a line."""
+def graph_text(model, made_by, inputs, nodes, notes=(), frozen=()):
+    """Returns the text of a graph.json, where each input, node, note of the state_dict, and name of a frozen
+    parameter has a line."""
     head = {"format": FORMAT, "version": 1, "model": model, "made_by": made_by}
-    return json_of(head, inputs=inputs, nodes=nodes, **({"state_dict": notes} if notes else {}))
+    rest = {name: lines for name, lines in (("state_dict", notes), ("frozen", frozen)) if lines}
+    return json_of(head, inputs=inputs, nodes=nodes, **rest)
 
 
 def _check_replaceable(folder):

@@ -10,7 +10,7 @@ _CONVOLUTION = {"kernel": 3, "stride": 1, "pad": 0, "dilation": 1, "groups": 1, 
 _POOL = {"kernel": 2, "stride": 2, "pad": 0, "ceil_mode": False}
 DEFAULTS = {
     "average_pool": {**_POOL, "count_include_pad": True},
-    "batch_norm": {"eps": 1e-5, "momentum": 0.1},
+    "batch_norm": {"eps": 1e-5, "momentum": 0.1, "fixed_statistics": False},
     "conv2d": {**_CONVOLUTION, "matrix": False},
     "conv_transpose2d": {**_CONVOLUTION, "output_pad": 0},
     "dropout": {"p": 0.5},

@@ -1,5 +1,5 @@
 // Computes batch normalisation channel by channel, with the operators that may be fused behind it. Forward
-// writes its statistics and backward reads them.
+// stashes mean and variance and backward reads them.
 #include "layers/batch_norm.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ class BatchNormKernel : public Kernel {
     for (int64_t c = 0; c < channels_; ++c) {
       const double* x = f.x[0].data<double>();
       double mean = 0, variance = 0;
-      if (train) {
+      if (train && !options_.fixed_statistics) {
         each(c, [&](int64_t i) { mean += x[i] / double(count_); });
         each(c, [&](int64_t i) { variance += (x[i] - mean) * (x[i] - mean) / double(count_); });
         f.statistics[0].data<double>()[c] = mean;
@@ -28,6 +28,10 @@ class BatchNormKernel : public Kernel {
       } else {
         mean = f.buffers[0].data<double>()[c];
         variance = f.buffers[1].data<double>()[c];
+      }
+      if (train) {
+        f.stash[0].data<double>()[c] = mean;
+        f.stash[0].data<double>()[channels_ + c] = variance;
       }
       const double scale = f.params[0].data<double>()[c] / std::sqrt(variance + options_.eps);
       const double shift = f.params[1].data<double>()[c];
@@ -47,8 +51,8 @@ class BatchNormKernel : public Kernel {
     double* dbias = wanted(b.dw, 1, b.into);
     for (int64_t c = 0; c < channels_; ++c) {
       const double *x = b.x[0].data<double>(), *y = b.y.data<double>();
-      const double mean = b.statistics[0].data<double>()[c];
-      const double inverse = 1 / std::sqrt(b.statistics[1].data<double>()[c] + options_.eps);
+      const double mean = b.stash[0].data<double>()[c];
+      const double inverse = 1 / std::sqrt(b.stash[0].data<double>()[channels_ + c] + options_.eps);
       const double weight = b.params[0].data<double>()[c], bias = b.params[1].data<double>()[c];
       const auto dy = [&](int64_t i) {
         const double passed = options_.relu && y[i] <= 0 ? 0 : b.dy.data<double>()[i];
@@ -64,9 +68,11 @@ class BatchNormKernel : public Kernel {
       if (dweight) dweight[c] += product;
       if (dbias) dbias[c] += sum;
       const double scale = weight * inverse, n = double(count_);
+      const auto of_statistics = [&](int64_t i) { return sum / n + (x[i] - mean) * inverse * product / n; };
       if (dx)
-        each(c,
-             [&](int64_t i) { dx[i] = scale * (dy(i) - sum / n - (x[i] - mean) * inverse * product / n); });
+        each(c, [&](int64_t i) {
+          dx[i] = scale * (dy(i) - (options_.fixed_statistics ? 0 : of_statistics(i)));
+        });
     }
   }
 
@@ -98,8 +104,12 @@ class BatchNormKernel : public Kernel {
 
 KernelEntry batch_norm() {
   return {
-      .lower = [](const Op& op, std::span<const Shape> x, std::span<const Layout>,
-                  Precision) { return plain_lowering(op, x); },
+      .lower =
+          [](const Op& op, std::span<const Shape> x, std::span<const Layout>, Precision) {
+            Lowering l = plain_lowering(op, x);
+            l.stash = {in_double({.shape = {2, x[0][1]}})};
+            return l;
+          },
       .make = [](const Op& op, std::span<const TensorSpec> x, const Lowering&) -> std::unique_ptr<Kernel> {
         return std::make_unique<BatchNormKernel>(static_cast<const BatchNorm&>(op).options, x[0].shape);
       }};

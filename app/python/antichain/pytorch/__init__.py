@@ -5,5 +5,7 @@
   translate  translate.py makes nodes of calls; operators.py is the table, one row a function of PyTorch
   write      record.py computes the numbers to check by; antichain/folder.py writes the three files
 
+saved.py converts weights of torch.save; python3 -m antichain.pytorch is its command.
+
 Only these modules import torch.
 """

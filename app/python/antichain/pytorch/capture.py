@@ -68,10 +68,14 @@ def told(what, where=lambda problem: ""):
 
 
 def copied(module, training=True):
-    """Returns a copy of a module on the CPU, in float32, and in training or in evaluation mode."""
+    """Returns a copy of a module on the CPU, in float32, and in training or in evaluation mode. In training
+    mode, parts of a model in training mode that are in evaluation mode stay so."""
     with told("the module can't be copied to the CPU"):
         module = copy.deepcopy(module).cpu().float()
+        kept = [m for m in module.modules() if training and module.training and not m.training]
         module.train(training)
+    for m in kept:
+        m.training = False
     for m in module.modules():
         if getattr(m, "_compiled_call_impl", None):  # by module.compile()
             m._compiled_call_impl = None

@@ -129,7 +129,7 @@ def read(module, images, loss, auxiliary, clauses=(), training=True):
     captured = dataclasses.replace(whole, calls=needed(whole.calls, outputs), outputs=outputs)
     name_calls(captured.calls, RESERVED, clauses)
     t, logits, problems = translate(captured, RESERVED, ROWS)
-    refuse(clauses + frozen(copy, t.parameters), problems, captured.calls, OPERATORS)
+    refuse(clauses, problems, captured.calls, OPERATORS)
     for i, value in enumerate(logits):
         if not isinstance(value, Value) or value.rank != 2:
             raise AntichainError(
@@ -183,7 +183,7 @@ def stored_state(module, t):
     return {**{name: arrays[name] for name in t.state}, **kept}, notes
 
 
-def graph_json(name, made_by, t, images, labels, losses, logits, notes):
+def graph_json(name, made_by, t, images, labels, losses, logits, notes, kept):
     def entry(name, op, inputs, options):
         return {"name": name, "op": op, "inputs": inputs, **({"options": options} if options else {})}
 
@@ -195,7 +195,7 @@ def graph_json(name, made_by, t, images, labels, losses, logits, notes):
     kinds = {"images": "float32", "labels": "float32" if labels.is_floating_point() else "int32"}
     shapes = {"images": images.shape[1:], "labels": labels.shape[1:]}
     inputs = [{"name": n, "shape": list(shapes[n]), "dtype": kind} for n, kind in kinds.items()]
-    return graph_text(name, made_by, inputs, nodes, notes)
+    return graph_text(name, made_by, inputs, nodes, notes, kept)
 
 
 def model_name(module):
@@ -219,6 +219,7 @@ def written(module, example_inputs, loss, folder, labels, auxiliary, with_record
     losses = [Loss("loss", label_smoothing=smoothing)] + [
         Loss(t.names.unique(f"loss.auxiliary{i}"), auxiliary, smoothing) for i in range(1, len(logits))
     ]
+    not_trained = frozen(copy, t.parameters)
     labels = checked_labels(labels, len(images), logits[0].shape[1])
     check(copy, whole, {"images": images})
 
@@ -232,6 +233,6 @@ def written(module, example_inputs, loss, folder, labels, auxiliary, with_record
     numbers = record(training, t.nodes, t.state) if with_record else training.compare(1)
 
     name = model_name(module)
-    text = graph_json(name, whole.made_by, t, images, labels, losses, logits, notes)
+    text = graph_json(name, whole.made_by, t, images, labels, losses, logits, notes, not_trained)
     folder = f"{name}.antichain" if folder is None else folder
     return files.write_folder(folder, text, arrays, numbers if with_record else None)

@@ -3,6 +3,8 @@ so it is refused here, each by the name of the module or parameter."""
 
 import torch
 
+from antichain.error import AntichainError
+
 # Modules of torch.nn that compute one thing in training and another in evaluation.
 TWO_MODES = (
     torch.nn.modules.batchnorm._NormBase,
@@ -80,7 +82,6 @@ def what_is_not_done(module):
     """Returns what of a module's state Antichain would not do, as clauses of a sentence."""
     modules, parameters = module.named_modules(), dict(module.named_parameters())
     modules = {named(name, m): (name, m) for name, m in modules}
-    mode, other = ("training", "evaluation") if module.training else ("evaluation", "training")
     everywhere = vars(torch.nn.modules.module)
 
     def of_modules(wrong):
@@ -89,9 +90,9 @@ def what_is_not_done(module):
     def of_parameters(wrong):
         return [name for name, p in parameters.items() if wrong(p)]
 
-    def in_another_mode(m):
+    def trains_alone(m):
         counts = isinstance(m, TWO_MODES) or not type(m).__module__.startswith("torch.nn.")
-        return m.training != module.training and counts
+        return m.training and not module.training and counts
 
     def has_no_shape(p):
         return isinstance(p, torch.nn.parameter.UninitializedTensorMixin)
@@ -101,8 +102,9 @@ def what_is_not_done(module):
 
     computed = [f"{name or 'the model'}.{w}" for name, m in modules.values() for w in _computed_weights(m)]
     clauses = {
-        f"{{}} is in {other} mode while the model is in {mode} mode, but all of it is trained (call train() "
-        "of the model; --freeze, which keeps parts as they are, is to come)": of_modules(in_another_mode),
+        "{} is in training mode while the model is in evaluation mode, but such a model is taken as if all "
+        "of it were in training mode (call train() of the model, then eval() of what is to stay in "
+        "evaluation mode)": of_modules(trains_alone),
         "{} has momentum=None, an average over all batches (give it a momentum, such as 0.1)": of_modules(
             lambda m: getattr(m, "momentum", 0) is None
         ),
@@ -136,12 +138,10 @@ def what_is_not_done(module):
 
 
 def frozen(module, used):
-    """Returns a clause about parameters of the network that PyTorch would not train, in a list."""
+    """Returns the names of those of a network's parameters that PyTorch does not train. Throws AntichainError
+    where it trains none."""
     parameters = dict(module.named_parameters())
     names = [name for name in used if not parameters[name].requires_grad]
-    several = len(names) > 1
-    said = (
-        f"the parameter{'s' * several} {in_list(names)} {'have' if several else 'has'} requires_grad=False, "
-        "but all parameters are trained (--freeze, which keeps them as they are, is to come)"
-    )
-    return [said] if names else []
+    if used and len(names) == len(used):
+        raise AntichainError("all parameters have requires_grad=False, so there is nothing to train")
+    return names

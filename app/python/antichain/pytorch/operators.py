@@ -130,11 +130,13 @@ def batch_norm(
     refuse_if(weight is None or bias is None, "batch_norm without a weight and a bias (affine=False)")
     refuse_if(running_mean is None, "batch_norm without running statistics")
     refuse_if(momentum is None, "batch_norm with momentum None, a mean over all batches,")
-    refuse_if(not training, "batch_norm that is frozen (in evaluation mode)")
     parameter(weight, "a weight")
     within("batch_norm with", eps, momentum)
     parts = given(weight=weight, bias=bias, running_mean=running_mean, running_var=running_var)
-    y = t.batch_norm(x, {"eps": float(eps), "momentum": float(momentum)}, parts)
+    options = {"eps": float(eps), "momentum": float(momentum)}
+    if not training:
+        options["fixed_statistics"] = True
+    y = t.batch_norm(x, options, parts)
     count = (running_mean.name.rpartition(".")[0] + ".num_batches_tracked").removeprefix(".")
     t.enter(count, "num_batches_tracked")
     t.buffers.append(count)

@@ -71,8 +71,9 @@ class Training:
         an output and labels, as one of `losses` has it."""
         images = (self.images.double() * scale).to(dtype)
         labels = self.labels.to(dtype) if self.labels.is_floating_point() else self.labels
-        trained = {name: state[name] for name in state if isinstance(state[name], torch.nn.Parameter)}
-        optimiser = torch.optim.SGD([p for p in trained.values() if p.requires_grad], RATE)
+        is_trained = lambda t: isinstance(t, torch.nn.Parameter) and t.requires_grad
+        trained = {name: tensor for name, tensor in state.items() if is_trained(tensor)}
+        optimiser = torch.optim.SGD(trained.values(), RATE)
         reported, first = [], None
         for _ in range(steps):
             optimiser.zero_grad()
@@ -107,7 +108,8 @@ class Training:
         given = self.captured.tensors.items()
         constants = {name: t.to(dtype) if t.is_floating_point() else t for name, t in given}
         tensors, outputs, seen = {**constants, **state}, self.captured.outputs, []
-        means = [c.kwargs.get("running_mean") for c in self.captured.calls if c.key == "batch_norm"]
+        norms = [c for c in self.captured.calls if c.key == "batch_norm" and c.kwargs.get("training")]
+        means = [c.kwargs.get("running_mean") for c in norms]
         counts = [m.name.replace("running_mean", "num_batches_tracked") for m in means if m is not None]
 
         def forward(images):

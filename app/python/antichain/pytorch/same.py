@@ -8,12 +8,13 @@ import torch
 from antichain.error import AntichainError
 from antichain.graph_operators import needed
 
-RANDOM = ("dropout", "stochastic_depth")  # which evaluation leaves out
+# Nodes that evaluation leaves out, and what it has for all nodes.
+OF_THE_MODE = ("dropout", "stochastic_depth", "fixed_statistics")
 
 
 def nodes_before(t, logits, without):
     """Returns the nodes that the outputs depend on, each behind what it computes whatever its name, and the
-    numbers of the outputs in that list. Nodes of the kinds in `without` are left out."""
+    numbers of the outputs in that list. Nodes and options of the names in `without` are left out."""
     outputs = [value.node for value in logits]
     weights = {own: name for name, own in t.state.items()}
     number, nodes = {"images": -1}, []
@@ -24,7 +25,8 @@ def nodes_before(t, logits, without):
         number[node.name] = len(nodes)
         owned = {own for own in weights if own == node.name or own.rpartition(".")[0] == node.name}
         inputs = [number[i] for i in node.inputs]
-        nodes.append(((node.op, node.options, inputs, {weights[own] for own in owned}), node))
+        options = {key: value for key, value in node.options.items() if key not in without}
+        nodes.append(((node.op, options, inputs, {weights[own] for own in owned}), node))
     return nodes, [number[name] for name in outputs]
 
 
@@ -48,7 +50,7 @@ def check_same(module, used, images, known, read):
             other = read(module, images[torch.arange(samples) % len(images)], training)
         except AntichainError as problem:
             return str(problem)
-        return difference((known[0], known[1][: len(other[1])]), other, () if training else RANDOM)
+        return difference((known[0], known[1][: len(other[1])]), other, () if training else OF_THE_MODE)
 
     count = len(images)
     for samples in sorted({2, 2 * count + 1 if count <= 8 else count // 2} - {count}):
