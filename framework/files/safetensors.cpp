@@ -4,8 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
@@ -147,13 +150,66 @@ std::string to_safetensors(const Weights& weights) {
   return bytes;
 }
 
+namespace {
+
+// IEEE 754's binary16: a sign, 5 bits of exponent and 10 of fraction. Every such number is a float32.
+float from_half(uint16_t half) {
+  const uint32_t sign = uint32_t(half & 0x8000) << 16, exponent = half >> 10 & 31, fraction = half & 1023;
+  if (exponent == 0) return std::copysign(float(fraction) * 0x1p-24f, sign ? -1.0f : 1.0f);
+  const uint32_t wide = exponent == 31 ? 255 : exponent + 112;
+  return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
+}
+
+template <class Stored, class To, class Convert>
+void convert(const char* from, std::vector<To>& to, const Convert& converted) {
+  for (size_t i = 0; i < to.size(); ++i) {
+    Stored stored;
+    std::memcpy(&stored, from + i * sizeof stored, sizeof stored);
+    to[i] = converted(stored);
+  }
+}
+
+// A StoredType is how a file holds numbers that weights have as float32 or int64.
+struct StoredType {
+  int64_t bytes;
+  void (*read)(const char* from, NamedTensor& to);
+};
+
+template <class Stored, auto converted>
+void read_floats(const char* from, NamedTensor& to) {
+  convert<Stored>(from, std::get<0>(to.values), converted);
+}
+
+const std::map<std::string_view, StoredType>& stored_types() {
+  static const std::map<std::string_view, StoredType> all = {
+      {"F64", {8, read_floats<double, [](double x) { return float(x); }>}},
+      {"F32", {4, read_floats<float, [](float x) { return x; }>}},
+      {"F16", {2, read_floats<uint16_t, from_half>}},
+      {"BF16",
+       {2, read_floats<uint16_t, [](uint16_t x) { return std::bit_cast<float>(uint32_t(x) << 16); }>}},
+      {"I64",
+       {8,
+        [](const char* from, NamedTensor& to) {
+          convert<int64_t>(from, std::get<1>(to.values), [](int64_t x) { return x; });
+        }}},
+  };
+  return all;
+}
+
+}  // namespace
+
 Weights from_safetensors(const std::string& bytes, const std::string& origin) {
-  const auto [entries, data] = read_contents(bytes, {{"F32", "I64"}, "weights are F32, counts I64"}, origin);
+  Types known{{}, "weights are F32, or F16, BF16 or F64, and become F32; counts are I64"};
+  for (const auto& [name, unused] : stored_types()) known.known.push_back(name);
+  const auto [entries, data] = read_contents(bytes, known, origin);
   Weights weights;
   for (const Entry& e : entries) {
-    NamedTensor tensor = make_tensor(e.name, e.shape, e.dtype == "F32", int64_t(bytes.size()), origin);
-    if (tensor.bytes() != e.end - e.begin) refuse_size(e, tensor.bytes(), origin);
-    if (tensor.bytes() > 0) std::memcpy(tensor.data(), bytes.data() + data + e.begin, size_t(tensor.bytes()));
+    const StoredType& type = stored_types().at(e.dtype);
+    // A file of two bytes a number has twice as many bytes in float32.
+    NamedTensor tensor = make_tensor(e.name, e.shape, e.dtype != "I64", 2 * int64_t(bytes.size()), origin);
+    if (const int64_t takes = tensor.elements() * type.bytes; takes != e.end - e.begin)
+      refuse_size(e, takes, origin);
+    type.read(bytes.data() + data + e.begin, tensor);
     weights.add(std::move(tensor));
   }
   return weights;

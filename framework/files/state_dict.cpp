@@ -94,7 +94,8 @@ Weights initial_weights(const Graph& graph, uint64_t seed) {
 
 namespace {
 
-// Returns what all names of a file begin with that data parallelism and compilers put before them.
+// Returns what all names of a file begin with that data parallelism, compilers and modules around a network
+// put before them.
 std::string prefix_of(const Weights& weights) {
   std::string prefix;
   const auto all_begin = [&](const std::string& with) {
@@ -102,7 +103,7 @@ std::string prefix_of(const Weights& weights) {
   };
   for (bool longer = weights.size() > 0; longer;) {
     longer = false;
-    for (const char* part : {"module.", "_orig_mod."})
+    for (const char* part : {"module.", "_orig_mod.", "model."})
       if (all_begin(prefix + part)) prefix += part, longer = true;
   }
   return prefix;

@@ -38,8 +38,9 @@ struct Fitted {
   std::vector<std::string> skipped;         // a sentence each: missing, unknown, or of another shape or type
 };
 enum class Fit { whole, partial };
-// Names are those of files of weights, or full ones, as checkpoints have them; a prefix "module." or
-// "_orig_mod." (DataParallel's and torch.compile's) that all of the file's have is left out. Counts of
+// Names are those of files of weights, or full ones, as checkpoints have them; a prefix "module.",
+// "_orig_mod." or "model." (DataParallel's, torch.compile's and a module's around it) that all of the file's
+// have is left out. Counts of
 // batches may be missing, as old files do not have them; then they begin at 0, and a sentence of `skipped`
 // says so. With Fit::whole, throws Error naming the first tensor that does not fit otherwise, and how many
 // others do not. With Fit::partial, skips those, and throws Error when no tensor fits.

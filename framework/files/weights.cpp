@@ -7,6 +7,9 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "framework/bounded_file.h"
@@ -136,12 +139,53 @@ Weights decode(const std::string& bytes, const std::string& origin, int64_t netw
   const bool zip = bytes.starts_with("PK\x03\x04");  // torch.save
   throw Error(fmt::format("{} is neither an HDF5 nor a safetensors file", origin),
               bytes.empty() ? "the file is empty"
-              : zip         ? "it looks like one of torch.save: write its state_dict with h5py or safetensors"
-                            : "antichain export writes either");
+              : zip ? "it looks like one of torch.save, which python3 -m antichain.pytorch weights converts"
+                    : "antichain export writes either");
+}
+
+namespace {
+
+constexpr std::string_view index_ending = ".index.json";
+constexpr int64_t most_index_bytes = int64_t(64) << 20;
+
+// Reads the files of an index: {"weight_map": {"conv1.weight": "model-00001-of-00002.safetensors", …}}.
+Weights read_listed(const std::string& index) {
+  const nlohmann::json json = parse_json(read_bounded(index, most_index_bytes), index);
+  JsonReader reader(json, index);
+  const JsonReader map = reader.at("weight_map");
+  if (!map.is_object()) map.fail("an object {…} is expected here");
+  std::map<std::string, size_t> files;  // with the number of tensors in each
+  for (const auto& [name, file] : json.at("weight_map").items()) {
+    if (!file.is_string() || file.get<std::string>().find('/') != std::string::npos)
+      map.fail(fmt::format("the file of '{}' is no name of a file beside it", name));
+    ++files[file.get<std::string>()];
+  }
+  Weights all;
+  for (const auto& [name, count] : files) {
+    const std::string file = (std::filesystem::path(index).parent_path() / name).string();
+    const Weights some = decode(read_bounded(file, most_weights_bytes), file);
+    for (const NamedTensor& tensor : some) {
+      if (json.at("weight_map").value(tensor.name, "") != name)
+        throw Error(fmt::format("{} has the tensor '{}', but {} does not say so", file, tensor.name, index),
+                    "take the index and the files of one model");
+      all.add(tensor);
+    }
+    if (some.size() != count)
+      throw Error(fmt::format("{} has {} tensors, but {} lists {}", file, some.size(), index, count),
+                  "take the index and the files of one model");
+  }
+  return all;
+}
+
+}  // namespace
+
+bool are_several_files(const std::string& path) {
+  return is_in_checkpoint(path) || path.ends_with(index_ending);
 }
 
 Weights read_weights(const std::string& file, int64_t network_bytes) {
   if (is_in_checkpoint(file)) return read_checkpoint_weights(file);
+  if (file.ends_with(index_ending)) return read_listed(file);
   return decode(read_bounded(file, most_weights_bytes), file, network_bytes);
 }
 

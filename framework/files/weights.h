@@ -77,8 +77,12 @@ std::string encode(const Weights&, WeightFormat);
 // network that it is for; they limit the unpacked size to a few times themselves and the file's.
 Weights decode(const std::string& bytes, const std::string& origin, int64_t network_bytes = 0);
 
+// Returns whether weights are in several files: a checkpoint's, or those that an index lists, such as
+// model.safetensors.index.json.
+bool are_several_files(const std::string& path);
 // A folder is read as a checkpoint, or as several of which the newest is taken
-// (framework/files/checkpoint_weights.h).
+// (framework/files/checkpoint_weights.h). The files of an index lie beside it, and every tensor is where it
+// says.
 Weights read_weights(const std::string& file, int64_t network_bytes = 0);
 
 void write_weights(const std::string& file, const Weights&, WeightFormat);

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "framework/bounded_file.h"
-#include "framework/files/checkpoint_weights.h"
 #include "framework/files/safetensors.h"
 #include "framework/files/weights.h"
 #include "pipeline/transport/agree.h"
@@ -50,8 +49,8 @@ NamedTensor copy_of(RankModel& model, const StateEntry& entry) {
 
 Weights broadcast_weights(const std::string& file, const Graph& network, Job& job) {
   const auto bytes = [&] {
-    return is_in_checkpoint(file) ? encode(read_weights(file), WeightFormat::safetensors)
-                                  : read_bounded(file, most_weights_bytes);
+    return are_several_files(file) ? encode(read_weights(file), WeightFormat::safetensors)
+                                   : read_bounded(file, most_weights_bytes);
   };
   return decode(on_rank_zero(job, bytes), file, file_bytes(network));
 }

@@ -116,7 +116,7 @@ TEST(StateDict, CountsThatOldFilesLackBeginAtZero) {
 }
 
 TEST(StateDict, PrefixesOfAllNamesAreLeftOut) {
-  for (const std::string prefix : {"module.", "_orig_mod.", "_orig_mod.module."}) {
+  for (const std::string prefix : {"module.", "_orig_mod.", "_orig_mod.module.", "model."}) {
     const Weights named = changed([&](NamedTensor& t) { t.name = prefix + t.name; });
     EXPECT_EQ(fit(network(), named, Fit::whole, "f").entries.size(), 4u);
   }

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -14,6 +15,7 @@
 #include "framework/files/hdf5.h"
 #include "framework/files/hdf5_arrays.h"
 #include "framework/files/safetensors.h"
+#include "framework/json.h"
 #include "tests/data/temporary_folder.h"
 #include "tests/expect_error.h"
 
@@ -192,7 +194,8 @@ TEST(Safetensors, OffsetsCoverTheDataExactlyOnce) {
 }
 
 TEST(Safetensors, HeaderIsStrict) {
-  expect_refused("{" + entry("a", "F64", "[1]", 0, 8) + "}", 8, {"'a' is of type F64", "F32"});
+  expect_refused("{" + entry("a", "U8", "[8]", 0, 8) + "}", 8, {"'a' is of type U8", "F32"});
+  expect_refused("{" + entry("a", "F16", "[3]", 0, 8) + "}", 8, {"'a' of 3 takes 6 bytes", "has 8"});
   expect_refused("{" + entry("a", "F32", "[1]", 0, 4) + "," + entry("a", "F32", "[1]", 4, 8) + "}", 8,
                  {"\"a\" stands twice"});
   expect_refused("{\"a\":{\"dtype\":\"F32\",\"shape\":[1]}}", 4, {"a", "\"data_offsets\" is missing"});
@@ -207,6 +210,51 @@ TEST(Safetensors, HeaderIsStrict) {
   const uint64_t length = uint64_t(1) << 60;
   std::memcpy(long_header.data(), &length, 8);
   expect_error([&] { from_safetensors(long_header, "w"); }, {"a header of", "only 2 more"});
+}
+
+// Numbers of float16 and bfloat16 are float32 numbers; those of float64 are rounded.
+TEST(Safetensors, WeightsOfOtherPrecisionsBecomeFloat32) {
+  const std::string header = "{" + entry("d", "F64", "[2]", 0, 16) + "," +
+                             entry("h", "F16", "[2,4]", 16, 32) + "," + entry("b", "BF16", "[3]", 32, 38) +
+                             "}";
+  std::string bytes = safetensors(header, 38);
+  const auto put = [&](size_t at, const auto& values) {
+    std::memcpy(bytes.data() + 8 + header.size() + at, values.data(), sizeof values);
+  };
+  put(0, std::array{1. / 3, -1e300});
+  put(16, std::array<uint16_t, 8>{0x3c00, 0xc000, 0x3555, 0x7bff, 0x0001, 0x83ff, 0xfc00, 0x8000});
+  put(32, std::array<uint16_t, 3>{0x3f80, 0xc049, 0x7f80});
+  const Weights all = from_safetensors(bytes, "w");
+  const auto values = [&](const char* name) { return std::get<0>(all.find(name)->values); };
+  constexpr float inf = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(values("d"), (std::vector<float>{float(1. / 3), -inf}));
+  EXPECT_EQ(values("h"),
+            (std::vector<float>{1, -2, 0x1.554p-2f, 65504, 0x1p-24f, -1023 * 0x1p-24f, -inf, -0.0f}));
+  EXPECT_EQ(values("b"), (std::vector<float>{1, -3.140625f, inf}));
+  EXPECT_EQ(all.find("h")->shape, (std::vector<int64_t>{2, 4}));
+}
+
+TEST(Weights, OfSeveralFilesAreReadByTheirIndex) {
+  const TemporaryFolder folder;
+  const std::string index = folder.str() + "/model.safetensors.index.json";
+  const auto write = [&](const std::string& name, const std::string& tensor, float value) {
+    Weights one;
+    one.add({tensor, {2}, std::vector<float>{value, value}});
+    write_weights(folder.str() + "/" + name, one, WeightFormat::safetensors);
+  };
+  const auto listed = [&](const std::string& map) {
+    write_file(index, "{\"metadata\": {\"total_size\": 16}, \"weight_map\": " + map + "}");
+    return read_weights(index);
+  };
+  write("1", "a.weight", 1), write("2", "b.weight", 2);
+  const Weights both = listed(R"({"a.weight": "1", "b.weight": "2"})");
+  EXPECT_EQ(both.size(), 2u);
+  EXPECT_EQ(std::get<0>(both.find("b.weight")->values)[1], 2);
+  expect_error([&] { listed(R"({"a.weight": "2"})"); }, {"/2 has the tensor 'b.weight'", "does not say so"});
+  expect_error([&] { listed(R"({"a.weight": "1", "b.weight": "1"})"); }, {"/1 has 1 tensors", "lists 2"});
+  expect_error([&] { listed(R"({"a.weight": "../1"})"); }, {"'a.weight'", "no name of a file"});
+  expect_error([&] { listed(R"({"a.weight": "3"})"); }, {"/3"});
+  expect_error([&] { listed("[]"); }, {"weight_map", "object"});
 }
 
 // A recording has float64 and int32 as well, which are no weights.
