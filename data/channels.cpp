@@ -11,9 +11,9 @@ namespace antichain {
 namespace {
 
 // A Converted set has the images of another one in another number of channels; all else is the other's.
-class Converted : public DataSet {
+class Converted : public ImageSet {
  public:
-  explicit Converted(std::shared_ptr<const DataSet> from)
+  explicit Converted(std::shared_ptr<const ImageSet> from)
       : from_(std::move(from)), channels_(from_->image_shape()[0] == 1 ? 3 : 1) {}
 
   std::string name() const override { return from_->name(); }
@@ -45,7 +45,7 @@ class Converted : public DataSet {
   }
 
  private:
-  std::shared_ptr<const DataSet> from_;
+  std::shared_ptr<const ImageSet> from_;
   int64_t channels_;
 };
 
@@ -53,14 +53,14 @@ bool is_one(const Normalisation& n) {
   return std::ranges::count(n.mean, n.mean[0]) == 3 && std::ranges::count(n.deviation, n.deviation[0]) == 3;
 }
 
-DataSplits converted(const DataSplits& splits) {
+ImageSplits converted(const ImageSplits& splits) {
   return {.train = std::make_shared<Converted>(splits.train),
           .test = std::make_shared<Converted>(splits.test)};
 }
 
 }  // namespace
 
-DataSplits with_channels(const DataSplits& splits, int64_t channels) {
+ImageSplits with_channels(const ImageSplits& splits, int64_t channels) {
   ANTICHAIN_CHECK(channels == 1 || channels == 3, "images are grey or have three colours");
   const bool as_they_are = splits.train->image_shape()[0] == channels;
   if (channels == 1 && as_they_are && !is_one(splits.train->normalisation()))
@@ -74,7 +74,7 @@ DataSplits with_channels(const DataSplits& splits, int64_t channels) {
   return converted(splits);
 }
 
-DataSplits in_grey(const DataSplits& splits) {
+ImageSplits in_grey(const ImageSplits& splits) {
   return splits.train->image_shape()[0] == 1 ? splits : converted(splits);
 }
 

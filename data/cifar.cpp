@@ -36,7 +36,7 @@ struct Records {
   HashStream hash;  // of all records, as they stand in the files
 };
 
-class Cifar : public DataSet {
+class Cifar : public ImageSet {
  public:
   Cifar(const PublishedSet& set, std::string name, std::vector<std::string> class_names, Records records)
       : set_(set),
@@ -215,7 +215,7 @@ std::string name_of(const PublishedSet& set, const fs::path& folder, size_t trai
 
 }  // namespace
 
-DataSplits read_cifar(const PublishedSet& set, const std::string& directory) {
+ImageSplits read_cifar(const PublishedSet& set, const std::string& directory) {
   const fs::path folder = find_folder(set, directory);
   Records train = read_train_files(set, folder), test;
   append_file(set, folder / set.test_file, test);

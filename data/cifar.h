@@ -20,6 +20,6 @@ constexpr std::string_view generated_marker = "GENERATED";
 // labels; images are read when they are requested. Throws Error naming the file when one is missing, its size
 // is no multiple of a record's, or a label byte is too large (with the record's number). It also throws where
 // the folder has the files of another published set.
-DataSplits read_cifar(const PublishedSet&, const std::string& directory);
+ImageSplits read_cifar(const PublishedSet&, const std::string& directory);
 
 }  // namespace antichain

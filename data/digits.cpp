@@ -40,7 +40,7 @@ std::string unpacked(std::string bytes, const std::string& file) {
   return text;
 }
 
-class Digits : public DataSet {
+class Digits : public ImageSet {
  public:
   Digits() {
     for (int digit = 0; digit < 10; ++digit) names_.push_back(std::to_string(digit));
@@ -89,7 +89,7 @@ std::vector<int> numbers_of(std::string_view line) {
 
 }  // namespace
 
-DataSplits read_digits(const std::string& file) {
+ImageSplits read_digits(const std::string& file) {
   const std::string text = unpacked(read_bounded(file, int64_t(most_digit_text)), file);
   const auto train = std::make_shared<Digits>(), test = std::make_shared<Digits>();
   int64_t line = 0;

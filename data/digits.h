@@ -12,6 +12,6 @@ namespace antichain {
 // Each line of the file, packed by gzip or not, has the 64 pixels of an image, 0 to 16, and its digit. Pixels
 // become bytes: 16 is 255. The last 360 images are for tests. Throws Error naming the file, and the line that
 // is not so.
-DataSplits read_digits(const std::string& file);
+ImageSplits read_digits(const std::string& file);
 
 }  // namespace antichain

@@ -23,6 +23,6 @@ namespace antichain {
 // std, they are computed from up to 4,096 training images, evenly spread, in whole numbers, so they are the
 // same on every rank. Throws Error when the file is not as above, or a split is missing or empty. The error
 // names the file, and the record where a label is out of range.
-DataSplits read_hdf5_set(const std::string& file);
+ImageSplits read_hdf5_set(const std::string& file);
 
 }  // namespace antichain

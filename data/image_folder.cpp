@@ -25,7 +25,7 @@ struct ImageSize {
   int height, width;
 };
 
-class FolderSplit : public DataSet {
+class FolderSplit : public ImageSet {
  public:
   FolderSplit(std::string name, std::vector<std::string> class_names, std::vector<ImageFile> files,
               ImageSize size, bool resizes)

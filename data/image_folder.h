@@ -28,7 +28,7 @@ struct FolderOptions {
 };
 
 struct FolderSet {
-  DataSplits splits;
+  ImageSplits splits;
   int64_t other_files = 0;           // that don't look like images
   std::vector<std::string> notes;    // sentences on what became of folders and classes
   std::vector<std::string> damaged;  // sentences, one per file that was left out

@@ -24,21 +24,27 @@ SamplerOptions sampler_options(const LoaderOptions& options) {
           .seed = options.seed};
 }
 
-Shape images_shape(int64_t samples, const Shape& chw) { return {samples, chw[0], chw[1], chw[2]}; }
+RawImages raw_images(const ImageSet* images, int64_t samples, const LoaderOptions& options) {
+  if (!images) return {};
+  const Shape chw = images->image_shape();
+  return {{samples, chw[0], chw[1], chw[2]},
+          Normaliser(images->normalisation()).table(),
+          options.train && antichain::mixes(options.augment)};
+}
 
 }  // namespace
 
 Loader::Loader(std::shared_ptr<const DataSet> data, const LoaderOptions& options)
     : data_(std::move(data)),
+      images_(data_->images()),
       options_(options),
       own_{.sampler = Sampler(data_->size(), sampler_options(options))},
-      normaliser_(data_->normalisation()),
-      raw_{images_shape(microbatch_samples(), data_->image_shape()), normaliser_.table(),
-           options.train && antichain::mixes(options.augment)},
+      normaliser_(images_ ? images_->normalisation() : Normalisation()),
+      raw_(raw_images(images_, microbatch_samples(), options)),
       next_{options.first, options.first_microbatch} {
-  if (!options_.images) return;
+  if (!images_ || !options_.images) return;
   ANTICHAIN_CHECK(options.ahead >= 1, "the loader thread needs room for one micro-batch");
-  own_.pixels.resize(size_t(data_->image_shape().elements()));
+  own_.pixels.resize(size_t(images_->image_shape().elements()));
   own_.own.resize(raw_.mixed ? own_.pixels.size() : 0);
   own_.before = own_.own;
   ring_.resize(size_t(options.ahead));
@@ -56,16 +62,32 @@ Loader::~Loader() {
   thread_.join();
 }
 
-void Loader::check_input(std::string_view name) {
-  if (name == images_input || name == labels_input) return;
-  throw Error(fmt::format("the model has an input '{}' that no data set fills", name),
-              fmt::format("name inputs {} or {}", images_input, labels_input));
+void Loader::check_input(const std::shared_ptr<const DataSet>& data, const std::string& name,
+                         const TensorSpec& wanted) {
+  if (!data->images()) return void(ArrayInput(data, name, wanted));
+  const bool labels = find_array(*data, name) == 1;
+  if (wanted.shape.rank() == 4 && !labels) return;
+  if (labels && wanted.shape.rank() == (wanted.dtype == DType::i32 ? 1 : 2)) return;
+  throw Error(
+      fmt::format("the network's input '{}' has {} for each sample, but {} has images with one label", name,
+                  Shape(std::span(wanted.shape.begin() + 1, wanted.shape.end())).str(), data->name()),
+      "name the arrays of an HDF5 file by --inputs and --targets");
 }
 
 void Loader::fill(std::string_view input, const BatchPosition& at, int microbatch, const Tensor& out) {
-  check_input(input);
-  if (input == images_input) return fill_images(at, microbatch, out);
+  const std::string name(input);
+  if (!images_) return fill_array(name, {at, microbatch}, out);
+  if (find_array(*data_, name) == 0) return fill_images(at, microbatch, out);
   fill_labels(at, microbatch, out);
+}
+
+void Loader::fill_array(const std::string& input, const MicrobatchPosition& place, const Tensor& out) {
+  const auto found = arrays_.try_emplace(input, data_, input, out.spec()).first;
+  std::byte* to = out.raw();
+  for (int64_t n = 0; n < microbatch_samples(); ++n, to += found->second.sample_bytes()) {
+    const int64_t index = index_of(own_.sampler, place, n);
+    index == Sampler::padding ? found->second.pad(to) : found->second.read(index, to);
+  }
 }
 
 void Loader::fill_images(const BatchPosition& position, int microbatch, const Tensor& out) {
@@ -84,7 +106,7 @@ void Loader::fill_labels(const BatchPosition& position, int microbatch, const Te
                 "build the model for soft labels, or mix no images", ExitCode::usage);
   for (int64_t n = 0; n < microbatch_samples(); ++n) {
     const int64_t index = index_of(own_.sampler, place, n);
-    out.data<int32_t>()[n] = index == Sampler::padding ? -1 : data_->label(index);
+    out.data<int32_t>()[n] = index == Sampler::padding ? -1 : images_->label(index);
   }
 }
 
@@ -97,7 +119,7 @@ void Loader::fill_shares(const MicrobatchPosition& place, const Tensor& out) {
   const auto add = [&](int64_t n, int64_t of, float share) {
     const int64_t index = index_of(own_.sampler, place, of);
     if (index == Sampler::padding) return;
-    const int label = data_->label(index);
+    const int label = images_->label(index);
     if (label < 0 || label >= classes)
       throw Error(fmt::format("image {} has label {}, but the model knows classes 0 to {}", index, label,
                               classes - 1),
@@ -134,13 +156,13 @@ int64_t Loader::index_of(Sampler& sampler, const MicrobatchPosition& place, int6
 
 Augmentation Loader::draw(const MicrobatchPosition& place, int64_t index) const {
   if (!options_.train) return {};
-  return draw_augmentation(options_.augment, data_->image_shape(), options_.seed, place.position.epoch,
+  return draw_augmentation(options_.augment, images_->image_shape(), options_.seed, place.position.epoch,
                            index);
 }
 
 Mix Loader::mix_of(const BatchPosition& position) const {
   if (!options_.train) return {};
-  return draw_mix(options_.augment, data_->image_shape(), options_.seed, position.epoch, position.batch);
+  return draw_mix(options_.augment, images_->image_shape(), options_.seed, position.epoch, position.batch);
 }
 
 void Loader::make_image(Workshop& workshop, const MicrobatchPosition& place, int64_t n,
@@ -150,15 +172,15 @@ void Loader::make_image(Workshop& workshop, const MicrobatchPosition& place, int
     std::fill(out.begin(), out.end(), 0.0f);
     return;
   }
-  data_->image(index, workshop.pixels);
+  images_->image(index, workshop.pixels);
   const Augmentation rest =
-      carry_out_in_bytes(draw(place, index), data_->image_shape(), workshop.pixels, workshop.room);
-  normaliser_(workshop.pixels, data_->image_shape(), rest, out);
+      carry_out_in_bytes(draw(place, index), images_->image_shape(), workshop.pixels, workshop.room);
+  normaliser_(workshop.pixels, images_->image_shape(), rest, out);
 }
 
 void Loader::decode(Workshop& workshop, const MicrobatchPosition& place, const Tensor& out) const {
   if (options_.raw) return read_raw(workshop, place, out);
-  const Shape chw = data_->image_shape();
+  const Shape chw = images_->image_shape();
   const Mix mix = mix_of(place.position);
   if (mix.mixes()) make_image(workshop, place, -1, workshop.before);
   for (int64_t n = 0; n < microbatch_samples(); ++n) {
@@ -175,7 +197,7 @@ void Loader::decode(Workshop& workshop, const MicrobatchPosition& place, const T
 
 // The bytes of samples that pad the last batch are arbitrary.
 void Loader::read_raw(Workshop& workshop, const MicrobatchPosition& place, const Tensor& out) const {
-  const int64_t image_bytes = data_->image_shape().elements();
+  const int64_t image_bytes = images_->image_shape().elements();
   const Mix mix = mix_of(place.position);
   DrawnImage* record = raw_records(out);
   uint8_t* pixels = raw_pixels(out, raw_.shape, raw_.mixed);
@@ -184,8 +206,8 @@ void Loader::read_raw(Workshop& workshop, const MicrobatchPosition& place, const
     *record = {};
     if (index == Sampler::padding) continue;
     const std::span<uint8_t> image(pixels, size_t(image_bytes));
-    data_->image(index, image);
-    *record = {carry_out_in_bytes(draw(place, index), data_->image_shape(), image, workshop.room), 1, mix};
+    images_->image(index, image);
+    *record = {carry_out_in_bytes(draw(place, index), images_->image_shape(), image, workshop.room), 1, mix};
   }
 }
 

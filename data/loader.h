@@ -1,5 +1,5 @@
-// A Loader returns the images and labels of micro-batches, decoded and augmented by a thread that works
-// ahead.
+// A Loader fills the inputs of micro-batches from a data set's arrays. Images are decoded and augmented by a
+// thread that works ahead.
 //
 // The contents of a micro-batch are a pure function of (data set, options, position): the thread only changes
 // when they are computed. It works in schedule order (micro-batch after micro-batch, batch after batch) into
@@ -8,12 +8,15 @@
 
 #include <condition_variable>
 #include <exception>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
+#include "data/array_input.h"
 #include "data/augment.h"
 #include "data/data_set.h"
 #include "data/mix.h"
@@ -43,18 +46,19 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  // The inputs of a network that a loader fills, by their names.
+  // The inputs of a network that the arrays of an ImageSet fill, by their names.
   static constexpr std::string_view images_input = "images", labels_input = "labels";
-  // Throws Error when the name is another.
-  static void check_input(std::string_view name);
+  // Throws Error when no array of the set fills an input of that name and form, samples first.
+  static void check_input(const std::shared_ptr<const DataSet>&, const std::string& name, const TensorSpec&);
 
   const Sampler& sampler() const { return own_.sampler; }
   int64_t microbatch_samples() const { return options_.batch / options_.microbatches; }
 
   // Returns what raw images are made of; nullptr where images are made here.
-  const RawImages* raw() const { return options_.images && options_.raw ? &raw_ : nullptr; }
+  const RawImages* raw() const { return images_ && options_.images && options_.raw ? &raw_ : nullptr; }
 
-  // Fills the input of that name by one of the functions below. Throws as check_input().
+  // Fills the input of that name: those of an ImageSet by the functions below, others as data/array_input.h
+  // has it. Throws as check_input().
   void fill(std::string_view input, const BatchPosition&, int microbatch, const Tensor& out);
   // Writes the images of one micro-batch to `out`: N x C x H x W, f32, plain; samples that pad the last batch
   // are zero. Raw ones are a tensor of raw_spec(). Rethrows what the thread threw.
@@ -89,15 +93,18 @@ class Loader {
   void decode(Workshop&, const MicrobatchPosition&, const Tensor& out) const;
   void read_raw(Workshop&, const MicrobatchPosition&, const Tensor& out) const;
   void fill_shares(const MicrobatchPosition&, const Tensor& out);
+  void fill_array(const std::string& input, const MicrobatchPosition&, const Tensor& out);
   void check(const Tensor& out, const TensorSpec&, int microbatch) const;
   bool take(const MicrobatchPosition&, const Tensor& out);
   void work();
 
   std::shared_ptr<const DataSet> data_;
+  const ImageSet* images_;  // nullptr: the set has other arrays
   LoaderOptions options_;
   Workshop own_;  // of the caller's thread; the worker has its own
   Normaliser normaliser_;
   RawImages raw_;
+  std::map<std::string, ArrayInput, std::less<>> arrays_;  // by the input's name, once it was asked for
 
   std::mutex mutex_;  // guards all below
   std::condition_variable changed_;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t block_bytes = int64_t(4) << 20;  // written at a time
 
-std::vector<int64_t> shape_of(const DataSet& set, const PackOptions& options) {
+std::vector<int64_t> shape_of(const ImageSet& set, const PackOptions& options) {
   const Shape chw = set.image_shape();
   if (options.interleaved) return {set.size(), chw[1], chw[2], chw[0]};
   return {set.size(), chw[0], chw[1], chw[2]};
@@ -23,7 +23,7 @@ std::vector<double> numbers(const std::array<float, 3>& values, int64_t channels
   return {values.begin(), values.begin() + channels};
 }
 
-std::vector<Attribute> attributes_of(const DataSet& set, const Normalisation& normalisation,
+std::vector<Attribute> attributes_of(const ImageSet& set, const Normalisation& normalisation,
                                      const PackOptions& options) {
   const int64_t channels = set.image_shape()[0];
   return {{"name", set.name()},
@@ -46,7 +46,7 @@ bool is_grey(std::span<const uint8_t> chw, size_t channels) {
 }
 
 // Calls `take` for every image of a split, in order, as planes.
-void for_each_image(const DataSet& set, const auto& take) {
+void for_each_image(const ImageSet& set, const auto& take) {
   std::vector<uint8_t> pixels(size_t(set.image_shape().elements()));
   for (int64_t i = 0; i < set.size(); ++i) {
     set.image(i, pixels);
@@ -56,7 +56,7 @@ void for_each_image(const DataSet& set, const auto& take) {
 
 class Packer {
  public:
-  Packer(const DataSplits& splits, const PackOptions& options)
+  Packer(const ImageSplits& splits, const PackOptions& options)
       : splits_(splits), options_(options), total_(splits.train->size() + splits.test->size()) {}
 
   Packed run(const std::string& file) {
@@ -81,7 +81,7 @@ class Packer {
 
  private:
   // Writes images to `array` and labels to the next one; adds the pixels to `sums`, where wanted.
-  void write(ArrayWriter& writer, size_t array, const DataSet& set, PixelSums* sums) {
+  void write(ArrayWriter& writer, size_t array, const ImageSet& set, PixelSums* sums) {
     const auto image_bytes = size_t(set.image_shape().elements());
     const size_t at_once = options_.compressed ? 1 : std::max<size_t>(size_t(block_bytes) / image_bytes, 1);
     std::vector<uint8_t> block;
@@ -106,7 +106,7 @@ class Packer {
     writer.append(array + 1, std::as_bytes(std::span(labels)));
   }
 
-  const DataSplits& splits_;
+  const ImageSplits& splits_;
   const PackOptions& options_;
   Packed packed_;
   int64_t done_ = 0, total_;
@@ -114,7 +114,7 @@ class Packer {
 
 }  // namespace
 
-Packed pack(const DataSplits& splits, const std::string& file, const PackOptions& options) {
+Packed pack(const ImageSplits& splits, const std::string& file, const PackOptions& options) {
   ANTICHAIN_CHECK(splits.train->image_shape() == splits.test->image_shape(), "one size of images");
   return Packer(splits, options).run(file);
 }

@@ -21,6 +21,6 @@ struct Packed {
 };
 
 // The file is whole and synced, or does not exist. Equal sets make equal bytes. Throws Error naming the file.
-Packed pack(const DataSplits&, const std::string& file, const PackOptions& = {});
+Packed pack(const ImageSplits&, const std::string& file, const PackOptions& = {});
 
 }  // namespace antichain

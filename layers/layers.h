@@ -11,6 +11,7 @@
 #include "layers/dropout.h"
 #include "layers/elementwise.h"
 #include "layers/flatten.h"
+#include "layers/formula_loss.h"
 #include "layers/global_pool.h"
 #include "layers/group_norm.h"
 #include "layers/input.h"

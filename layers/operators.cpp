@@ -23,6 +23,8 @@ void fields(Initialiser& o, Visit&& visit) {
   visit("a", o.a);
 }
 
+constexpr int most_constants = 1'000'000;  // numbers of an option: one for each class, say
+
 // Reads the fields that are there, and leaves the others as they are.
 class ReadFields {
  public:
@@ -96,7 +98,9 @@ class ReadFields {
   static void read(const JsonReader& from, std::vector<T>& values) {
     const std::vector<JsonReader> all = from.elements();
     constexpr bool is_text = std::is_same_v<T, std::string>;
-    constexpr int most = is_text ? ElementwiseProgram::most_steps : int(Shape::max_rank);
+    constexpr int most = is_text                    ? ElementwiseProgram::most_steps
+                         : std::is_same_v<T, float> ? most_constants
+                                                    : int(Shape::max_rank);
     if (all.size() > size_t(most))
       from.fail(fmt::format("{} {} are the most", most, is_text ? "texts" : "numbers"));
     values.resize(all.size());
@@ -160,8 +164,11 @@ class WriteFields {
   }
   template <class T>
   static Json written(const std::vector<T>& values) {
-    return values;
+    Json all = Json::array();
+    for (const T& value : values) all.push_back(written(value));
+    return all;
   }
+  static Json written(const std::string& value) { return value; }
   static Json written(const Shape& value) { return std::vector<int64_t>(value.begin(), value.end()); }
   template <class T>
   static Json written(const std::optional<T>& value) {
@@ -264,6 +271,7 @@ const std::vector<Row>& rows() {
           "elementwise", [](Name, const ElementwiseOptions& o) { return std::make_shared<Elementwise>(o); },
           [](const Op& op) { return as<Elementwise>(op).options; }),
       row<Flatten>("flatten"),
+      row<FormulaLoss, FormulaLossOptions>("formula_loss"),
       row<GlobalAveragePool>("global_average_pool"),
       row<GroupNorm, GroupNormOptions>("group_norm"),
       row<Interpolate, InterpolateOptions>("interpolate"),

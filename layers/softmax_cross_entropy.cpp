@@ -1,38 +1,84 @@
 #include "layers/softmax_cross_entropy.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "framework/error.h"
 #include "layers/check_inputs.h"
 
 namespace antichain {
 
-SoftmaxCrossEntropy::SoftmaxCrossEntropy(LossOptions o) : options(o) {
-  if (!(o.label_smoothing >= 0 && o.label_smoothing < 1))
-    throw Error(fmt::format("label smoothing lies between 0 and 1, not at {}", o.label_smoothing));
+SoftmaxCrossEntropy::SoftmaxCrossEntropy(LossOptions o) : options(std::move(o)) {
+  if (!(options.label_smoothing >= 0 && options.label_smoothing < 1))
+    throw Error(fmt::format("label smoothing lies between 0 and 1, not at {}", options.label_smoothing));
+  for (const float weight : options.class_weights)
+    if (!(weight >= 0 && std::isfinite(weight)))
+      throw Error(fmt::format("the weight of a class is not negative and finite, unlike {}", weight));
 }
 
 std::string SoftmaxCrossEntropy::str() const {
-  return fmt::format("softmax_cross_entropy(label_smoothing {}, weight {})", options.label_smoothing,
-                     options.weight);
+  std::string more;
+  if (!options.class_weights.empty())
+    more += fmt::format(", class weights {}", fmt::join(options.class_weights, " "));
+  if (options.ignore_index) more += fmt::format(", ignores {}", *options.ignore_index);
+  if (options.reduction == Reduction::sum) more += ", sum";
+  return fmt::format("softmax_cross_entropy(label_smoothing {}, weight {}{})", options.label_smoothing,
+                     options.weight, more);
 }
 
 Signature SoftmaxCrossEntropy::infer(std::span<const Shape> x) const {
   check_inputs("softmax_cross_entropy", x, 2, 0);
-  if (x[0].rank() != 2 || (x[1] != Shape{x[0][0]} && x[1] != x[0]))
-    throw Error(fmt::format("softmax_cross_entropy wants logits N x K and labels N or N x K, not {} and {}",
-                            x[0].str(), x[1].str()));
+  const bool shares = x[0].rank() == 2 && x[1] == x[0];
+  const bool fits = x[0].rank() >= 2 && x[1].rank() == x[0].rank() - 1 && x[1][0] == x[0][0] &&
+                    std::equal(x[1].begin() + 1, x[1].end(), x[0].begin() + 2);
+  if (!shares && !fits)
+    throw Error(
+        fmt::format("softmax_cross_entropy wants logits N x K and labels N or N x K, or logits "
+                    "N x K x … and labels N x …, not {} and {}",
+                    x[0].str(), x[1].str()));
+  const bool weighted = !options.class_weights.empty();
+  if (weighted && std::ssize(options.class_weights) != x[0][1])
+    throw Error(fmt::format("softmax_cross_entropy of {} classes has {} class weights", x[0][1],
+                            options.class_weights.size()));
+  if (weighted && shares)
+    throw Error("softmax_cross_entropy has weights of classes, but labels that are shares of classes");
+  if (options.ignore_index && shares)
+    throw Error("softmax_cross_entropy ignores a class, but its labels are shares of classes");
+  const int64_t positions = x[0].elements() / (x[0][0] * x[0][1]);
   Signature s;
   s.y = {.shape = {x[0][0], 2}};
   s.loss_weight = options.weight;
+  if (divisor() == LossDivisor::samples) s.loss_weight /= double(positions);
   // Maximum, subtraction, exponential, sum, division.
   s.forward_flops = 5.0 * double(x[0].elements());
   return s;
 }
 
+LossDivisor SoftmaxCrossEntropy::divisor() const {
+  if (options.reduction == Reduction::sum) return LossDivisor::one;
+  const bool counts = !options.class_weights.empty() || options.ignore_index;
+  return counts ? LossDivisor::counts : LossDivisor::samples;
+}
+
+double SoftmaxCrossEntropy::count(std::span<const Tensor> x) const {
+  const std::vector<float>& weights = options.class_weights;
+  double sum = 0;
+  for (const int32_t label : std::span(x[1].data<int32_t>(), size_t(x[1].elements()))) {
+    if (ignores(label)) continue;
+    const bool known = label >= 0 && label < std::ssize(weights);
+    sum += weights.empty() ? 1 : known ? double(weights[size_t(label)]) : 0;  // the kernel refuses others
+  }
+  return sum;
+}
+
 NodeId softmax_cross_entropy(Graph& graph, std::string name, NodeId logits, NodeId labels,
                              LossOptions options) {
-  return graph.add(std::move(name), std::make_shared<SoftmaxCrossEntropy>(options), {logits, labels});
+  return graph.add(std::move(name), std::make_shared<SoftmaxCrossEntropy>(std::move(options)),
+                   {logits, labels});
 }
 
 }  // namespace antichain

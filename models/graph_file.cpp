@@ -237,12 +237,12 @@ void GraphFile::check_uses() {
   for (const FileNode& node : nodes_)
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const size_t from = size_t(node.inputs[i]);
-      const bool labels = is_loss(node) && i == 1;
+      const bool loss = is_loss(node), labels = loss && node.op->type() == "softmax_cross_entropy" && i == 1;
       used[from] = true;
       if (from < inputs) {
         if (labels)
           inputs_[from].labels = true;
-        else
+        else if (!loss)
           computed_with[from] = true;
         if (!labels && inputs_[from].dtype == DType::i32)
           fail(node, fmt::format("it computes with the integers of '{}'", inputs_[from].name),
@@ -304,9 +304,12 @@ void GraphFile::check_shapes() {
     if (!state_) state_ = std::make_shared<StateDict>();
     state_->frozen.insert(frozen.begin(), frozen.end());
   }
-  classes_ = graph.shape(graph[graph.size() - 1].inputs[0])[1];
-  if (classes_ < 2)
-    throw Error(fmt::format("{}: the network has one class", origin_), "a loss takes two at least");
+  const Node& last = graph[graph.size() - 1];
+  if (last.op->type() == "softmax_cross_entropy") {
+    classes_ = graph.shape(last.inputs[0])[1];
+    if (classes_ < 2)
+      throw Error(fmt::format("{}: the network has one class", origin_), "a loss takes two at least");
+  }
   usual_ = {.image = 0,
             .dropout = largest_share<Dropout>(nodes_),
             .stochastic_depth = largest_share<StochasticDepth>(nodes_)};
@@ -339,7 +342,7 @@ Graph GraphFile::build(const ModelOptions& o) const {
   for (const Input& input : inputs_) {
     std::vector<int64_t> shape = {o.microbatch};
     DType dtype = input.dtype;
-    if (input.labels) {
+    if (input.labels && input.shape.size() <= (input.dtype == DType::f32)) {  // of a sample, not of its parts
       if (o.soft_labels) shape.push_back(classes_);
       dtype = o.soft_labels ? DType::f32 : DType::i32;
     } else {

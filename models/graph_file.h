@@ -32,7 +32,7 @@ class GraphFile {
 
   const std::string& model() const { return model_; }
   const std::string& made_by() const { return made_by_; }  // "" where the file does not say
-  int64_t classes() const { return classes_; }             // K, of the last loss
+  int64_t classes() const { return classes_; }  // K, of the last loss; 0 where it is not of classes
   // Returns what the network has where its options leave it open: side and channels of its images, and the
   // largest shares that dropout and stochastic depth drop.
   UsualOptions usual() const { return usual_; }
@@ -51,7 +51,7 @@ class GraphFile {
     std::string name;
     std::vector<int64_t> shape;  // of a sample
     DType dtype = DType::f32;
-    bool labels = false;  // only losses read it
+    bool labels = false;  // classes of a loss, or shares of them
   };
   struct FileNode {
     std::string name, where;  // `where` is " (its text `from`)", or ""

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 namespace antichain {
 
 std::string milliseconds(double seconds) { return fmt::format("{:.2f}", seconds * 1e3); }
@@ -23,6 +25,10 @@ std::string grouped(int64_t count) {
   std::string digits = std::to_string(count);
   for (int at = int(digits.size()) - 3; at > (count < 0 ? 1 : 0); at -= 3) digits.insert(size_t(at), ",");
   return digits;
+}
+
+std::string and_accuracy(double share, int digits) {
+  return std::isnan(share) ? "" : fmt::format(", accuracy {:.{}f} %", share * 100, digits);
 }
 
 }  // namespace antichain

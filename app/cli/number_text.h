@@ -22,4 +22,7 @@ std::string compact_mebibytes(int64_t bytes);
 std::string milliseconds_or_dash(double seconds);
 std::string mebibytes_or_dash(int64_t bytes);
 
+// Returns ", accuracy 12.34 %"; "" of NaN: there is none.
+std::string and_accuracy(double share, int digits = 2);
+
 }  // namespace antichain

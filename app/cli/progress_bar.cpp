@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "app/cli/terminal.h"
 
@@ -43,12 +44,13 @@ std::string ProgressBar::render(const ProgressState& s, double elapsed_s, int co
                        duration(seconds_left(s.done - s.before, s.total - s.before, elapsed_s)));
   };
   const std::string mean = s.mean_loss ? fmt::format(" (mean {:.4f})", *s.mean_loss) : "";
-  const std::string all =
-      text(fmt::format("loss {:.4f}{}  accuracy {:.1f} %", s.loss, mean, s.accuracy * 100));
+  const bool hits = !std::isnan(s.accuracy);
+  const std::string accuracy = hits ? fmt::format("  accuracy {:.1f} %", s.accuracy * 100) : "";
+  const std::string all = text(fmt::format("loss {:.4f}{}{}", s.loss, mean, accuracy));
   if (columns == 0 || int(all.size()) <= columns || !s.mean_loss)
     return with_bar(all, s.done, s.total, columns);
-  return with_bar(text(fmt::format("mean loss {:.4f}  {:.1f} %", *s.mean_loss, s.accuracy * 100)), s.done,
-                  s.total, columns);
+  const std::string share = hits ? fmt::format("  {:.1f} %", s.accuracy * 100) : "";
+  return with_bar(text(fmt::format("mean loss {:.4f}{}", *s.mean_loss, share)), s.done, s.total, columns);
 }
 
 std::string ProgressBar::render(int64_t done, int64_t total, const std::string& text, double elapsed_s,

@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -29,6 +30,7 @@
 #include "framework/error.h"
 #include "framework/files/checkpoint_weights.h"
 #include "framework/json.h"
+#include "framework/loss_mean.h"
 #include "models/model.h"
 #include "pipeline/train/loader_source.h"
 #include "pipeline/transport/agree.h"
@@ -93,9 +95,16 @@ Evaluation evaluate(WholeNetwork& network, const std::shared_ptr<const DataSet>&
                              .every = ranks,
                              .train = false,
                              .raw = !rank.context.backend().host_memory()});
+  LossMeans::Counts counts;
+  for (; source.position.batch < source.sampler().batches(); ++source.position.batch)
+    for (const auto& [loss, count] : network.counts(source)) counts[loss] += count;
+  network.take_means_over(counts, double(test->size()));
+  source.position.batch = 0;
+  const int64_t outputs = network.output().elements() / network.microbatch();  // of a sample
   for (; source.position.batch < source.sampler().batches(); ++source.position.batch) {
-    const WholeNetwork::Output part = network.run(source);
-    const int64_t left = source.sampler().real_samples(source.position.batch) - own * network.microbatch();
+    const int64_t all_real = source.sampler().real_samples(source.position.batch);
+    const WholeNetwork::Output part = network.run(source, 0, network.batch() - int(all_real));
+    const int64_t left = all_real - own * network.microbatch();
     const int64_t real = std::clamp<int64_t>(left, 0, network.microbatch());
     if (bad.empty() && !WholeNetwork::finite(part)) {
       const int64_t image = source.position.batch * network.batch() + own * network.microbatch();
@@ -103,8 +112,7 @@ Evaluation evaluate(WholeNetwork& network, const std::shared_ptr<const DataSet>&
                         image, network.describe_first_bad(source));
     }
     rank.job.activity().doing("telling rank 0 the loss of a batch");
-    for (const std::string& bytes : rank.job.gather(to_bytes(part, real * network.classes())))
-      add(bytes, all);
+    for (const std::string& bytes : rank.job.gather(to_bytes(part, real * outputs))) add(bytes, all);
     if (bar) bar->show(source.position.batch + 1, source.sampler().batches(), "evaluating");
   }
   end_at_first_bad(bad, rank.job);
@@ -112,11 +120,13 @@ Evaluation evaluate(WholeNetwork& network, const std::shared_ptr<const DataSet>&
   return all;
 }
 
-Weights logits_file(const Evaluation& result, const DataSet& test, int64_t classes) {
-  std::vector<int64_t> labels;
-  for (int64_t i = 0; i < test.size(); ++i) labels.push_back(test.label(i));
+Weights logits_file(const Evaluation& result, const DataSet& test, const Shape& output) {
+  std::vector<int64_t> shape(output.begin(), output.end()), labels;
+  shape[0] = test.size();
   Weights file;
-  file.add({"logits", {test.size(), classes}, result.logits});
+  file.add({"logits", shape, result.logits});
+  if (!test.images()) return file;
+  for (int64_t i = 0; i < test.size(); ++i) labels.push_back(test.images()->label(i));
   file.add({"labels", {test.size()}, labels});
   return file;
 }
@@ -143,8 +153,10 @@ NetworkOptions form_of(const EvaluateOptions& options, Rank& rank) {
 
 // Makes the network for the data set: with its image size, and with its classes where they follow from it.
 Graph network_for(const DataSet& test, NetworkOptions form, const EvaluateOptions& options) {
-  const Shape chw = test.image_shape();
-  form.image = square_side(test.name(), chw[1], chw[2]);
+  if (const ImageSet* images = test.images()) {
+    const Shape chw = images->image_shape();
+    form.image = square_side(test.name(), chw[1], chw[2]);
+  }
   if (form.classes == 0 && brings_classes(options.data)) form.classes = test.classes();
   return form.made(options.batch);
 }
@@ -161,7 +173,9 @@ void run(const EvaluateOptions& options, Rank& rank, SharedData& shared) {
   WholeNetwork network(model, parse_precision(options.network.precision), options.weights_file,
                        rank.job.size(), Mode::evaluate, rank);
   check_same_kernels(rank, options.machine, network.stage().graph());
-  if (network.classes() < test->classes()) {
+  for (const Node& node : model)
+    if (node.role() == Role::input) Loader::check_input(test, node.name, node.signature.y);
+  if (test->classes() > 0 && network.classes() < test->classes()) {
     throw Error(fmt::format("the network has {} classes, but {} has {}", network.classes(), test->name(),
                             test->classes()),
                 "leave out --classes", ExitCode::usage);
@@ -169,15 +183,20 @@ void run(const EvaluateOptions& options, Rank& rank, SharedData& shared) {
   const Evaluation result = evaluate(network, test, rank);
   if (!rank.prints()) return;
   begin_answer();
-  fmt::print("{} on {} of {}: loss {:.6f}, accuracy {:.2f} %\n", model.model(),
-             counted(test->size(), "test image"), test->name(), result.loss, 100 * result.accuracy);
+  const bool hits = has_hits(model);
+  fmt::print("{} on {} of {}: loss {:.6f}{}\n", model.model(),
+             counted(test->size(), test->images() ? "test image" : "test sample"), test->name(), result.loss,
+             and_accuracy(hits ? result.accuracy : NAN));
   if (!options.logits_file.empty()) {
-    write_weights(options.logits_file, logits_file(result, *test, network.classes()),
+    write_weights(options.logits_file, logits_file(result, *test, network.output()),
                   format_of(options.format, options.logits_file));
   }
-  const nlohmann::ordered_json json = {{"model", model.model()}, {"data", test->name()},
-                                       {"images", test->size()}, {"precision", options.network.precision},
-                                       {"loss", result.loss},    {"accuracy", result.accuracy}};
+  nlohmann::ordered_json json = {{"model", model.model()},
+                                 {"data", test->name()},
+                                 {"images", test->size()},
+                                 {"precision", options.network.precision},
+                                 {"loss", result.loss}};
+  if (hits) json["accuracy"] = result.accuracy;
   write_output(options.json_file, json.dump(2) + "\n");
 }
 
@@ -199,6 +218,7 @@ void add_evaluate(CLI::App& app) {
       "averages of --ema")
       ->required();
   add_data_options(command, options->data);
+  add_array_options(command, options->data);
   add_option(command, "Data", "--batch N", options->batch, whole_between(1, 1'000'000),
              "images at a time, on each rank");
   add_machine_options(command, options->machine);
@@ -216,6 +236,7 @@ void add_evaluate(CLI::App& app) {
     options->settings = settings_of(command);
     if (options->model_given) options->data.channels = options->network.chosen().traits.usual.channels;
     SharedData shared;
+    if (options->data.names_arrays()) fit_network(options->network, options->data, shared);
     run_job(options->machine, [&](Rank& rank) { run(*options, rank, shared); });
   });
 }

@@ -121,7 +121,10 @@ void run(const GradientsOptions& options, Rank& rank) {
   for (const NamedTensor& gradient : gradients) json["gradients"].push_back(summary(gradient));
   write_output(options.json_file, json.dump(2) + "\n");
   const size_t tensors = gradients.size();
-  gradients.add({"logits", {batch.samples(), network.classes()}, output.logits});
+  const Shape logits = network.output();
+  std::vector<int64_t> shape(logits.begin(), logits.end());
+  shape[0] = batch.samples();
+  gradients.add({"logits", shape, output.logits});
   gradients.add({"loss", {}, std::vector<float>{float(loss)}});
   if (!options.out_file.empty())
     write_weights(options.out_file, gradients, format_of(options.format, options.out_file));

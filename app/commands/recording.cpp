@@ -11,6 +11,7 @@
 #include "framework/bounded_file.h"
 #include "framework/error.h"
 #include "framework/files/state_dict.h"
+#include "layers/softmax_cross_entropy.h"
 
 namespace antichain {
 namespace {
@@ -22,10 +23,6 @@ std::string shape_text(const NamedNumbers& t) {
   if (t.shape.empty()) return "a scalar";
   const std::ptrdiff_t axes = std::min<std::ptrdiff_t>(std::ssize(t.shape), Shape::max_rank);
   return Shape(std::vector<int64_t>(t.shape.begin(), t.shape.begin() + axes)).str();
-}
-
-bool is_class_input(const Node& node) {
-  return node.role() == Role::input && node.signature.y.dtype == DType::i32;
 }
 
 }  // namespace
@@ -94,11 +91,13 @@ void Recording::check_tensors(const Graph& model) const {
                   record_again);
 }
 
-void Recording::check_labels(const Graph& model, int64_t classes) const {
+void Recording::check_labels(const Graph& model) const {
   for (const Node& node : model) {
-    if (!is_class_input(node)) continue;
-    for (const double label : at("input." + node.name).values)
-      if (!(label >= 0 && label < double(classes)))
+    const auto* loss = dynamic_cast<const SoftmaxCrossEntropy*>(node.op.get());
+    if (!loss || model[node.inputs[1]].signature.y.dtype != DType::i32) continue;
+    const int64_t classes = model.shape(node.inputs[0])[1];
+    for (const double label : at("input." + model[node.inputs[1]].name).values)
+      if (!(label >= 0 && label < double(classes)) && label != loss->options.ignore_index)
         throw Error(fmt::format("{}: a label is {}, but the network has {} classes", file_, label, classes),
                     "labels count from 0");
   }
@@ -122,11 +121,12 @@ Graph Recording::network(const GraphFile& file) const {
   for (const Node& node : any_batch) {
     if (node.role() != Role::input) continue;
     options.microbatch = samples(node.name);
-    if (is_class_input(node)) options.soft_labels = at("input." + node.name).shape.size() == 2;
+    if (node.signature.y.dtype == DType::i32 && node.signature.y.shape.rank() == 1)
+      options.soft_labels = at("input." + node.name).shape.size() == 2;
   }
   Graph model = file.graph(options);
   check_tensors(model);
-  check_labels(model, file.classes());
+  check_labels(model);
   check_losses();
   return model;
 }

@@ -35,7 +35,7 @@ class Recording {
   int samples(const std::string& input) const;
   void check_shape(const std::string& name, const Shape&) const;
   void check_tensors(const Graph&) const;
-  void check_labels(const Graph&, int64_t classes) const;
+  void check_labels(const Graph&) const;
   void check_losses() const;
 
   std::string file_;

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <utility>
 
@@ -17,6 +18,7 @@
 #include "app/job/job.h"
 #include "app/job/job_log.h"
 #include "app/job/preflight.h"
+#include "app/obtain/augment_options.h"
 #include "app/obtain/data_options.h"
 #include "app/obtain/given_files.h"
 #include "app/obtain/lowered_network.h"
@@ -37,6 +39,7 @@
 #include "data/mix.h"
 #include "framework/error.h"
 #include "framework/json.h"
+#include "framework/loss_mean.h"
 #include "framework/paths.h"
 #include "framework/say.h"
 #include "models/model.h"
@@ -89,7 +92,7 @@ Timeline predict(const Schedule& schedule, const Plan& plan, const Profile& prof
 // Images that the device augments are loaded as bytes.
 int64_t bytes_of_an_image(const TrainCommandOptions& options, const DataSet& set, const Rank& rank) {
   const bool as_bytes = options.augment != "host" && !rank.context.backend().host_memory();
-  return set.image_shape().elements() * int64_t(as_bytes ? 1 : sizeof(float));
+  return set.images() ? set.images()->image_shape().elements() * int64_t(as_bytes ? 1 : sizeof(float)) : 0;
 }
 
 // Says what it costs that all ranks agree before any of them updates.
@@ -125,7 +128,8 @@ void end_as_it_went(const TrainResult& result, const std::string& lost_weights,
 
 // Returns the run's last evaluation, even where an earlier start made it.
 std::optional<EvaluationReport> last_evaluation(const TrainReporter& reporter, const TrainResult& result,
-                                                const DataSet& train, const TrainCommandOptions& options) {
+                                                const DataSet& train, const Graph& graph,
+                                                const TrainCommandOptions& options) {
   const LastEvaluation& last = result.last;
   if (reporter.last_evaluation() || last.step == 0) return reporter.last_evaluation();
   const int64_t per_epoch = train.size() / options.network.batch;
@@ -133,7 +137,7 @@ std::optional<EvaluationReport> last_evaluation(const TrainReporter& reporter, c
                           .step = last.step,
                           .ends_epoch = last.step % per_epoch == 0,
                           .test_loss = last.loss,
-                          .test_accuracy = last.accuracy};
+                          .test_accuracy = has_hits(graph) ? last.accuracy : NAN};
 }
 
 std::string please_cite(const Cited& cited) {
@@ -146,8 +150,6 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   JobTransport& job = rank.job;
   check_same_settings(rank, options.settings);
   const Graph graph = lowered_network(options.network, rank);
-  for (const Node& node : graph)
-    if (node.role() == Role::input) Loader::check_input(node.name);
   check_same_kernels(rank, options.machine, graph);
   const std::shared_ptr<const Optimiser> optimiser =
       make_optimiser(options.optimiser, graph, options.rate.peak);
@@ -164,6 +166,8 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   if (!planning.profile_file.empty()) given_profile(given, planning, graph);
   if (rank.prints()) fmt::print("{}{}\n", describe(start), describe_keeping(options));
   const DataSplits data = obtain_training_data(options.data, options.network.batch, rank, shared);
+  for (const Node& node : graph)
+    if (node.role() == Role::input) Loader::check_input(data.train, node.name, node.signature.y);
   if (rank.prints()) {
     fmt::print("{}\n", describe_recipe(options, data.train->size() / options.network.batch));
     if (options.augmentation != AugmentOptions())
@@ -256,7 +260,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
                              .loss = result.loss,
                              .accuracy = result.accuracy,
                              .times = reporter.times(),
-                             .evaluation = last_evaluation(reporter, result, *data.train, options),
+                             .evaluation = last_evaluation(reporter, result, *data.train, graph, options),
                              .best = result.best,
                              .ended_early = result.ended_early};
   fmt::print("{}", describe(summary));
@@ -292,6 +296,7 @@ void run(TrainCommandOptions& options, CLI::App& command) {
   if (is_rehearsal(options.machine.device)) return rehearse_training(options, command);
   check(options);
   if (options.augment == "device") options.machine.cpu_does = "computing, and making images,";
+  if (options.data.names_arrays()) leave_out_augmentation(command, options.augmentation);
   if (mixes(options.augmentation)) options.network.soft_labels = true;
   check_results_are_kept(options);
   if (options.machine.local > 0) check_ranks(options.planning, {}, options.machine.local);

@@ -43,11 +43,11 @@ LoaderOptions loading(const BatchesOptions& o) {
 }
 
 // Returns the classes of soft labels, or 0: labels are classes.
-int64_t soft_classes(const DataSet& data, const BatchesOptions& o) {
+int64_t soft_classes(const ImageSet& data, const BatchesOptions& o) {
   return mixes(o.augmentation) ? data.classes() : 0;
 }
 
-void write_labels(const std::shared_ptr<const DataSet>& data, const BatchesOptions& o, TensorStream& file) {
+void write_labels(const std::shared_ptr<const ImageSet>& data, const BatchesOptions& o, TensorStream& file) {
   LoaderOptions options = loading(o);
   options.images = false;
   Loader loader(data, options);
@@ -80,7 +80,8 @@ void check_room(const Shape& chw, int64_t label_bytes, const BatchesOptions& o) 
   if (bytes > GiB) note(fmt::format("{} will have {}", o.out_file, size_text(bytes)));
 }
 
-void write_batches(const std::shared_ptr<const DataSet>& data, const BatchesOptions& o, WeightFormat format) {
+void write_batches(const std::shared_ptr<const ImageSet>& data, const BatchesOptions& o,
+                   WeightFormat format) {
   const Shape chw = data->image_shape();
   const StopRequests stop;  // so that no partial file remains
   StopRequests::work_begins();
@@ -108,7 +109,7 @@ void run(const BatchesOptions& options) {
   check_writable({options.out_file});
   const WeightFormat format = format_of(options.format, options.out_file);
   if (rank_hint() > 0) return;  // under mpirun rank 0 writes
-  const std::shared_ptr<const DataSet> train = read_data(options.data).train;
+  const std::shared_ptr<const ImageSet> train = read_images(options.data).train;
   write_batches(train, options, format);
   fmt::print("{}: {} of {} images of {}\n", options.out_file, counted(options.steps, "batch", "batches"),
              grouped(options.batch), train->name());

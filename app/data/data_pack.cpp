@@ -70,7 +70,7 @@ void check(const PackCommandOptions& o) {
 // Files of other names may be images.
 bool is_hdf5_name(const std::string& file) { return file.ends_with(".h5") || file.ends_with(".hdf5"); }
 
-DataSplits open_images(const PackCommandOptions& o, ProgressBar& bar) {
+ImageSplits open_images(const PackCommandOptions& o, ProgressBar& bar) {
   const Size size = parse_size(o.size);
   check_no_output_is("a file of the images' folder", [&](const std::string& file, const std::string&) {
     return exists(file) && !is_hdf5_name(file) && is_within(file, o.images);
@@ -106,7 +106,7 @@ void check_square(const PackCommandOptions& o, const Shape& chw, ProgressBar& ba
   bar.say("the images will " + what);
 }
 
-DataSplits open(const PackCommandOptions& o, ProgressBar& bar) {
+ImageSplits open(const PackCommandOptions& o, ProgressBar& bar) {
   if (!o.digits.empty()) return read_digits(o.digits);
   return o.cifar.empty() ? open_images(o, bar) : read_binary_files(published_set_in(o.cifar), o.cifar);
 }
@@ -119,7 +119,7 @@ void run(const PackCommandOptions& o) {
   const StopRequests stop;      // so that no partial file remains
   StopRequests::work_begins();
   ProgressBar bar(stdout);
-  const DataSplits whole = open(o, bar), splits = o.grey ? in_grey(whole) : whole;
+  const ImageSplits whole = open(o, bar), splits = o.grey ? in_grey(whole) : whole;
   const Shape chw = splits.train->image_shape();
   check_square(o, chw, bar);
   PackOptions options{.interleaved = o.layout == "nhwc",

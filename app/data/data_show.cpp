@@ -18,14 +18,14 @@
 namespace antichain {
 namespace {
 
-std::vector<int64_t> counts_of(const DataSet& set) {
+std::vector<int64_t> counts_of(const ImageSet& set) {
   std::vector<int64_t> counts(size_t(set.classes()), 0);
   for (int64_t i = 0; i < set.size(); ++i) ++counts[size_t(set.label(i))];
   return counts;
 }
 
 // Reads every image, so that an unreadable one is found.
-Normalisation measured(const DataSet& set) {
+Normalisation measured(const ImageSet& set) {
   PixelSums sums(set.image_shape()[0]);
   std::vector<uint8_t> pixels(size_t(set.image_shape().elements()));
   for (int64_t i = 0; i < set.size(); ++i) {
@@ -41,7 +41,7 @@ std::string text(const std::array<float, 3>& values, int64_t channels) {
 
 void run(const std::string& path) {
   if (rank_hint() > 0) return;  // under mpirun rank 0 prints
-  const DataSplits data = read_data(path);
+  const ImageSplits data = read_data(path);
   const Shape chw = data.train->image_shape();
   const Normalisation used = data.train->normalisation();
   begin_answer();

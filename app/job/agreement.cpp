@@ -33,21 +33,16 @@ void warn_of_other_processors(const Rank& rank) {
 // Cheap facts come first: data of different size also have different hashes.
 Held data_facts(const DataSplits& data) {
   const DataSet &train = *data.train, &test = *data.test;
-  return {{"the data set", train.name()},
-          {"the size of an image", train.image_shape().str()},
-          {"the number of classes", std::to_string(train.classes())},
-          {"the number of training images", std::to_string(train.size())},
-          {"the number of test images", std::to_string(test.size())},
-          {"the pixels' mean and deviation", describe(train.normalisation())},
-          {"the hash of the training images and labels", fmt::format("{:016x}", train.contents())},
-          {"the hash of the test images and labels", fmt::format("{:016x}", test.contents())}};
+  Held facts = {{"the data set", train.name()}};
+  for (const auto& [name, value] : train.form()) facts.emplace_back(name, value);
+  facts.emplace_back("the number of training images", std::to_string(train.size()));
+  facts.emplace_back("the number of test images", std::to_string(test.size()));
+  facts.emplace_back("the hash of the training images and labels", fmt::format("{:016x}", train.contents()));
+  facts.emplace_back("the hash of the test images and labels", fmt::format("{:016x}", test.contents()));
+  return facts;
 }
 
 }  // namespace
-
-std::string describe(const Normalisation& n) {
-  return fmt::format("{}, {}", fmt::join(n.mean, " "), fmt::join(n.deviation, " "));
-}
 
 void check_same_data(const Rank& rank, const DataSplits& data, const std::string& where) {
   if (!launched_in_parallel()) return;

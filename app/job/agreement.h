@@ -21,7 +21,4 @@ void check_same_kernels(const Rank&, const MachineOptions&, const Graph& lowered
 // hint names.
 void check_same_data(const Rank&, const DataSplits&, const std::string& where);
 
-// Returns both numbers of every channel with all their bits, as text.
-std::string describe(const Normalisation&);
-
 }  // namespace antichain

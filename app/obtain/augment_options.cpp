@@ -1,8 +1,12 @@
 #include "app/obtain/augment_options.h"
 
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
 #include <string>
 
 #include "app/cli/option_row.h"
+#include "framework/error.h"
 
 namespace antichain {
 
@@ -36,6 +40,23 @@ void add_augment_options(CLI::App& app, AugmentOptions& o) {
       "paste a rectangle of the image before, of a share from Beta(ALPHA, ALPHA), as 1; labels mix by its "
       "area; with --mixup each batch has one of the two",
       {recipe, "cutmix"});
+}
+
+void leave_out_augmentation(const CLI::App& command, AugmentOptions& o) {
+  const AugmentOptions none{.crop = Crop::none, .flip = false};
+  AugmentOptions asked = none;
+  if (command.count("--crop") > 0) asked.crop = o.crop;
+  if (command.count("--flip") > 0) asked.flip = o.flip;
+  if (command.count("--trivial-augment") > 0) asked.trivial = o.trivial;
+  if (command.count("--erase") > 0) asked.erase = o.erase;
+  if (command.count("--mixup") > 0) asked.mixup = o.mixup;
+  if (command.count("--cutmix") > 0) asked.cutmix = o.cutmix;
+  if (asked != none)
+    throw Error(fmt::format("images with one label are augmented ({}), but --inputs and --targets name other "
+                            "arrays",
+                            describe(asked)),
+                "leave out one of them", ExitCode::usage);
+  o = none;
 }
 
 }  // namespace antichain

@@ -1,10 +1,13 @@
 #include "app/obtain/data_options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <filesystem>
+#include <sstream>
 #include <string_view>
 #include <vector>
 
@@ -113,7 +116,28 @@ void add_data_options(CLI::App& app, DataOptions& o) {
       {OptionKind::data});
 }
 
+void add_array_options(CLI::App& app, DataOptions& o) {
+  const auto names_of = [](std::vector<std::string>& names) {
+    const auto set = [&names](const std::string& text) {
+      names.clear();
+      std::istringstream all(text);
+      for (std::string name; std::getline(all, name, ',');) names.push_back(name);
+    };
+    return OptionVariable(set, [&names] { return fmt::format("{}", fmt::join(names, ",")); });
+  };
+  const OptionGroup add(app, "Data");
+  add("--inputs NAMES", names_of(o.inputs), {},
+      "arrays /train/NAME and /test/NAME of hdf5:FILE, with commas between: they fill the inputs that a "
+      "network from a graph computes with, in their order",
+      {OptionKind::data});
+  add("--targets NAMES", names_of(o.targets), {},
+      "arrays for the inputs that only its losses read, in their order", {OptionKind::data});
+}
+
 void check(const DataOptions& o) {
+  if (o.names_arrays() && !is_hdf5(o))
+    throw Error("--inputs and --targets name arrays of an HDF5 file, but the data set is " + o.dataset,
+                "say --dataset hdf5:FILE", ExitCode::usage);
   if (o.data_dir.empty() || published_set(o.dataset) != nullptr) return;
   const std::string what = is_hdf5(o) ? "one file" : "generated";
   throw Error(fmt::format("--data-dir is given, but the data set {} is {}", o.dataset, what),
@@ -142,15 +166,15 @@ bool brings_classes(const DataOptions& o) {
 namespace {
 
 // A virtual dataset is put together from other files.
-DataSplits read_hdf5_file(const std::string& path) {
-  DataSplits data = read_hdf5_set(path);
+template <class Splits>
+Splits spared(const Splits& data) {
   check_no_output_is("a file of the data set", data.train->files());
   return data;
 }
 
 }  // namespace
 
-DataSplits read_binary_files(const PublishedSet& set, const std::string& path) {
+ImageSplits read_binary_files(const PublishedSet& set, const std::string& path) {
   const std::string folder = folder_of(set, path);
   std::vector<std::string> files = set.train_files;
   files.insert(files.end(), {set.test_file, std::string(set.names_file)});
@@ -159,24 +183,71 @@ DataSplits read_binary_files(const PublishedSet& set, const std::string& path) {
   return read_cifar(set, path);
 }
 
-DataSplits read_data(const std::string& path) {
-  return is_plain_file(path) ? read_hdf5_file(path) : read_binary_files(published_set_in(path), path);
+ImageSplits read_data(const std::string& path) {
+  return is_plain_file(path) ? spared(read_hdf5_set(path)) : read_binary_files(published_set_in(path), path);
 }
 
-DataSplits read_data(const std::string& path, const DataOptions& o) {
-  if (is_hdf5(o)) return with_channels(read_hdf5_file(path), o.channels);
+namespace {
+
+ImageSplits read_images(const std::string& path, const DataOptions& o) {
+  if (is_hdf5(o)) return with_channels(spared(read_hdf5_set(path)), o.channels);
   const PublishedSet* set = published_set(o.dataset);
   // Generated images have CIFAR-10's layout.
   return with_channels(read_binary_files(set != nullptr ? *set : cifar10(), path), o.channels);
 }
 
-DataSplits read_data(const DataOptions& o) {
-  const Obtained got = obtain_data(o);
-  tell(got);
-  return read_data(got.directory, o);
+// Assigns the arrays to the inputs of the network.
+std::vector<AssignedArray> assigned(const NetworkOptions& network, const DataOptions& o) {
+  const Graph graph = network.made(2);
+  std::vector<AssignedArray> all;
+  std::array<size_t, 2> used{};  // of --targets, of --inputs
+  std::array<std::vector<std::string>, 2> inputs;
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    if (graph[id].role() != Role::input) continue;
+    const bool computed_with = std::ranges::any_of(
+        graph.consumers(id), [&](NodeId consumer) { return graph[consumer].role() == Role::compute; });
+    inputs[computed_with].push_back(graph[id].name);
+    const std::vector<std::string>& names = computed_with ? o.inputs : o.targets;
+    if (used[computed_with] < names.size())
+      all.push_back({graph[id].name, names[used[computed_with]++], computed_with});
+  }
+  for (const bool computed_with : {true, false}) {
+    const std::vector<std::string>&given = computed_with ? o.inputs : o.targets,
+          &wanted = inputs[computed_with];
+    if (given.size() == wanted.size()) continue;
+    throw Error(fmt::format("{} names {}, but the network of {} {} {}{}",
+                            computed_with ? "--inputs" : "--targets", counted(int64_t(given.size()), "array"),
+                            network.graph.path, computed_with ? "computes with" : "has as targets",
+                            counted(int64_t(wanted.size()), "input"),
+                            wanted.empty() ? "" : fmt::format(" ({})", fmt::join(wanted, ", "))),
+                "name one array for each", ExitCode::usage);
+  }
+  return all;
 }
 
-void fit_network(NetworkOptions& network, const DataOptions& options, SharedData& shared) {
+}  // namespace
+
+DataSplits read_data(const std::string& path, const DataOptions& o) {
+  if (o.names_arrays()) return spared(read_array_set(path, o.arrays));
+  return read_images(path, o);
+}
+
+ImageSplits read_images(const DataOptions& o) {
+  const Obtained got = obtain_data(o);
+  tell(got);
+  return read_images(got.directory, o);
+}
+
+void fit_network(NetworkOptions& network, DataOptions& options, SharedData& shared) {
+  if (options.names_arrays()) {
+    if (!network.graph.given())
+      throw Error(fmt::format("--inputs and --targets are for networks from a graph, but {} takes images and "
+                              "labels",
+                              network.model),
+                  "leave them out, or give --graph", ExitCode::usage);
+    options.arrays = assigned(network, options);
+    return;
+  }
   if (!is_hdf5(options)) {
     const PublishedSet* set = published_set(options.dataset);
     const int classes = (set != nullptr ? *set : cifar10()).classes;
@@ -184,7 +255,7 @@ void fit_network(NetworkOptions& network, const DataOptions& options, SharedData
   }
   try {
     const DataSplits data = shared.get(hdf5_file(options), options);
-    const Shape chw = data.train->image_shape();
+    const Shape chw = data.train->images()->image_shape();
     fit(network, {chw[1], chw[2], data.train->classes()}, hdf5_file(options));
   } catch (const Error&) {
     if (rank_hint() == 0) throw;  // the file may be missing only on this host: obtain_data() will say so
@@ -202,22 +273,30 @@ DataSplits obtain_data(const DataOptions& options, Rank& rank, SharedData& share
   return data;
 }
 
+namespace {
+
+void warn_of_one_class(const ImageSet& train) {
+  const int first = train.label(0);
+  for (int64_t i = 1; i < train.size(); ++i)
+    if (train.label(i) != first) return;
+  warn(fmt::format("all images for training are of one class, '{}', so there is nothing to learn",
+                   train.class_names()[size_t(first)]));
+}
+
+}  // namespace
+
 DataSplits obtain_training_data(const DataOptions& options, int batch, Rank& rank, SharedData& shared) {
   const DataSplits data = obtain_data(options, rank, shared);
   if (data.train->size() < batch) {
     throw Error(fmt::format("a batch of {} is larger than the training set, which has {}", grouped(batch),
-                            counted(data.train->size(), "image")),
+                            counted(data.train->size(), data.train->images() ? "image" : "sample")),
                 "use a smaller --batch or more data");
   }
-  const int first = data.train->label(0);
-  bool one_class = true;
-  for (int64_t i = 1; one_class && i < data.train->size(); ++i) one_class = data.train->label(i) == first;
-  if (one_class && rank.prints())
-    warn(fmt::format("all images for training are of one class, '{}', so there is nothing to learn",
-                     data.train->class_names()[size_t(first)]));
+  const char* samples = data.train->images() ? "image" : "sample";
   if (rank.prints()) {
+    if (data.train->images()) warn_of_one_class(*data.train->images());
     fmt::print("Data: {}, {} for training and {} for tests\n\n", data.train->name(),
-               counted(data.train->size(), "image"), grouped(data.test->size()));
+               counted(data.train->size(), samples), grouped(data.test->size()));
     std::fflush(stdout);  // the next step may take a while
   }
   return data;

@@ -4,9 +4,11 @@
 
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "app/cli/cli_forward.h"
 #include "app/job/job.h"
+#include "data/array_set.h"
 #include "data/data_set.h"
 #include "data/obtain.h"
 
@@ -16,9 +18,14 @@ struct DataOptions {
   std::string dataset = "cifar10";  // or another of published_sets(), "synthetic", or "hdf5:FILE"
   std::string data_dir;
   int64_t channels = 3;  // that the network takes: grey images become three equal ones, or stay one
+  std::vector<std::string> inputs, targets;  // arrays of an HDF5 file that the network's inputs read
+  std::vector<AssignedArray> arrays;         // the same by the network's inputs, once it is known
+
+  bool names_arrays() const { return !inputs.empty() || !targets.empty(); }
 };
 
 void add_data_options(CLI::App&, DataOptions&);
+void add_array_options(CLI::App&, DataOptions&);  // --inputs and --targets
 // Throws a usage Error when the options contradict each other.
 void check(const DataOptions&);
 
@@ -26,13 +33,13 @@ void check(const DataOptions&);
 Obtained obtain_data(const DataOptions&);
 // Reads both splits of a folder of a published set. Throws a usage Error where an output of the command is
 // one of the files, as those below do.
-DataSplits read_binary_files(const PublishedSet&, const std::string& folder);
+ImageSplits read_binary_files(const PublishedSet&, const std::string& folder);
 // Reads both splits of a folder in a published set's layout or of an HDF5 file. The first takes whatever set
 // the folder has; the second throws Error where that is not the one that the options name.
-DataSplits read_data(const std::string& path);
+ImageSplits read_data(const std::string& path);
 DataSplits read_data(const std::string& path, const DataOptions&);
-// Does both on one rank, and prints notes for the user.
-DataSplits read_data(const DataOptions&);
+// Finds and reads images on one rank, and prints notes for the user.
+ImageSplits read_images(const DataOptions&);
 
 // A SharedData is one data set for all ranks of the process: threads share it.
 class SharedData {
@@ -56,8 +63,9 @@ int square_side(const std::string& name, int64_t height, int64_t width);
 bool brings_classes(const DataOptions&);
 
 // Sets the network's image size and classes from the data set, before the job starts. Throws Error when the
-// user gave others, or the images are not square.
-void fit_network(NetworkOptions&, const DataOptions&, SharedData&);
+// user gave others, or the images are not square. Where the options name arrays, it assigns them to the
+// network's inputs instead, in their order, and throws a usage Error where there are not as many.
+void fit_network(NetworkOptions&, DataOptions&, SharedData&);
 
 // Collective: rank 0 finds the data, and the others read the file or folder that it names.
 DataSplits obtain_data(const DataOptions&, Rank&, SharedData&);

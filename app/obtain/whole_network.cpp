@@ -46,7 +46,8 @@ WholeNetwork::WholeNetwork(const Graph& model, Precision precision, const std::s
       schedule_(fitting_schedule(graph_, *optimiser, profile_, plan_, microbatches, mode, rank)),
       seat_(seat_of(plan_, rank.job.rank(), microbatches)),
       model_(graph_, plan_.stages[0].nodes, rank.context, 0, optimiser),
-      runner_(model_, profile_, plan_, schedule_, mode, rank.job) {
+      runner_(model_, profile_, plan_, schedule_, mode, rank.job),
+      means_(graph_, model_.nodes()) {
   const std::vector<std::string> said =
       load_weights(model_, broadcast_weights(weights_file, graph_, rank.job), Fit::whole, weights_file);
   if (rank.prints()) print_skipped(said);
@@ -68,11 +69,13 @@ NodeId WholeNetwork::logits_node() const {
   return graph_[loss].inputs[0];
 }
 
-int64_t WholeNetwork::classes() const { return graph_.shape(logits_node())[1]; }
+Shape WholeNetwork::output() const { return graph_.shape(logits_node()); }
 
-WholeNetwork::Output WholeNetwork::run(BatchSource& source, float rate) {
+int64_t WholeNetwork::classes() const { return output()[1]; }
+
+WholeNetwork::Output WholeNetwork::run(BatchSource& source, float rate, int padding) {
   Output output;
-  output.logits.resize(size_t(seat_.count() * microbatch() * classes()));
+  output.logits.resize(size_t(seat_.count() * this->output().elements()));
   runner_.set_watch([&](NodeId id, int m, const Tensor& y) {
     if (id != logits_node() && !look_) return;
     const Tensor host = Tensor::host(y.spec()), plain = Tensor::host({y.shape()});
@@ -83,7 +86,13 @@ WholeNetwork::Output WholeNetwork::run(BatchSource& source, float rate) {
     const int nth = m / seat_.replicas;
     std::copy_n(plain.data<float>(), plain.elements(), output.logits.begin() + nth * plain.elements());
   });
-  output.sums = runner_.run({.batch = batch(), .rate = rate}, source);
+  output.sums =
+      runner_.run({.batch = batch(),
+                   .rate = rate,
+                   .padding = padding,
+                   .loss_weights = loss_weights_ ? *loss_weights_
+                                                 : means_.weights_of_batch(source, microbatches_, batch())},
+                  source);
   return output;
 }
 

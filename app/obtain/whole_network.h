@@ -4,7 +4,9 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -12,6 +14,7 @@
 #include "framework/files/weights.h"
 #include "framework/graph.h"
 #include "framework/optimiser.h"
+#include "pipeline/run/loss_means.h"
 #include "pipeline/run/runner.h"
 #include "pipeline/schedule/schedule_passes.h"
 
@@ -25,17 +28,26 @@ class WholeNetwork {
                Rank& rank, const std::shared_ptr<const Optimiser>& = default_optimiser());
 
   RankModel& stage() { return model_; }
-  int64_t classes() const;
+  int64_t classes() const;  // extent 1 of the output, which the last loss is of
+  Shape output() const;     // of one micro-batch
   int microbatch() const { return graph_.microbatch(); }
   int batch() const { return microbatch() * microbatches_; }
 
-  // Runs one batch. With a rate of 0 the weights stay as they are. The output is that of this rank's
-  // micro-batches; logits are samples x K.
+  // Returns what the source's batch adds to what losses divide by, where they are no means over samples.
+  LossMeans::Counts counts(BatchSource& source) const { return means_.counts(source, microbatches_); }
+  // Has the losses of later runs, added up and divided by `samples`, be means over all that was counted.
+  // Without it they are means over each run's batch.
+  void take_means_over(const LossMeans::Counts& counts, double samples) {
+    loss_weights_ = means_.weights(counts, samples, batch());
+  }
+
+  // Runs one batch, of which the last samples only pad. With a rate of 0 the weights stay as they are. The
+  // output is that of this rank's micro-batches; logits are samples first.
   struct Output {
     StepResult sums;
     std::vector<float> logits;
   };
-  Output run(BatchSource&, float rate = 0);
+  Output run(BatchSource&, float rate = 0, int padding = 0);
   // Has `look` called with each node's output of every later run, in host memory and plain layout.
   using Look = std::function<void(const Node&, const Tensor& y)>;
   void set_look(Look look) { look_ = std::move(look); }
@@ -57,6 +69,8 @@ class WholeNetwork {
   const Seat seat_;
   RankModel model_;
   StageRunner runner_;
+  const LossMeans means_;
+  std::optional<std::map<NodeId, double>> loss_weights_;
   Look look_;
 };
 

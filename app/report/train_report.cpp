@@ -58,12 +58,10 @@ void TrainReporter::on_step(const StepReport& r) {
 
 void TrainReporter::on_evaluation(const EvaluationReport& r) {
   metrics_.evaluation(r);
-  bar_.say(
-      fmt::format("{} done: train loss {:.4f}, accuracy {:.2f} % in {}; test loss {:.4f}, accuracy "
-                  "{:.2f} % in {}{}",
-                  r.ends_epoch ? fmt::format("epoch {}", r.epoch + 1) : fmt::format("step {}", r.step),
-                  r.train_loss, r.train_accuracy * 100, duration(r.train_s), r.test_loss,
-                  r.test_accuracy * 100, duration(r.test_s), note_.empty() ? "" : "; " + note_));
+  bar_.say(fmt::format("{} done: train loss {:.4f}{} in {}; test loss {:.4f}{} in {}{}",
+                       r.ends_epoch ? fmt::format("epoch {}", r.epoch + 1) : fmt::format("step {}", r.step),
+                       r.train_loss, and_accuracy(r.train_accuracy), duration(r.train_s), r.test_loss,
+                       and_accuracy(r.test_accuracy), duration(r.test_s), note_.empty() ? "" : "; " + note_));
   if (const std::string replaced = data_.replaced(); !replaced.empty()) warn_above(replaced);
   evaluation_ = r;
 }
@@ -84,24 +82,29 @@ void TrainReporter::on_end(const std::vector<TimeSheet>& times) {
 }
 
 std::string describe(const TrainSummary& s) {
+  const bool hits = !s.evaluation || !std::isnan(s.evaluation->test_accuracy);
   const std::string accuracy =
-      s.evaluation ? fmt::format("{:.2f} % of the {} test images of {}", s.evaluation->test_accuracy * 100,
-                                 grouped(s.test_images), s.data)
-                   : fmt::format("not measured, because the run ended within its first epoch of {}", s.data);
+      !s.evaluation ? fmt::format("not measured, because the run ended within its first epoch of {}", s.data)
+      : hits        ? fmt::format("{:.2f} % of the {} test images of {}", s.evaluation->test_accuracy * 100,
+                                  grouped(s.test_images), s.data)
+                    : fmt::format("{:.6g} over the {} test samples of {}", s.evaluation->test_loss,
+                                  grouped(s.test_images), s.data);
   const bool worse_since = s.evaluation && s.best.step > 0 && s.best.step != s.evaluation->step;
-  const std::string best = worse_since ? fmt::format("; best was {:.2f} % after step {}",
-                                                     s.best.accuracy * 100, grouped(s.best.step))
-                                       : "";
+  const std::string best = !worse_since ? ""
+                                        : fmt::format("; best was {} after step {}",
+                                                      hits ? fmt::format("{:.2f} %", s.best.accuracy * 100)
+                                                           : fmt::format("{:.6g}", s.best.loss),
+                                                      grouped(s.best.step));
   const std::string measured =
       s.measured_step_s > 0
           ? fmt::format("measured {} ms ({:+.1f} %), {:.1f} images/s (median after the first step)",
                         milliseconds(s.measured_step_s), (s.measured_step_s / s.predicted_step_s - 1) * 100,
                         s.images_per_s)
           : "not measured: every step was done before";
-  const std::string trained = s.accuracy ? fmt::format(", accuracy {:.2f} %", *s.accuracy * 100) : "";
+  const std::string trained = s.accuracy ? and_accuracy(*s.accuracy) : "";
   const auto labelled = [](const char* label, const std::string& text) { return hanging(label, 15, text); };
   return labelled("Last step", fmt::format("loss {:.4f}{}", s.loss, trained)) +
-         labelled("Test accuracy",
+         labelled(hits ? "Test accuracy" : "Test loss",
                   accuracy + best +
                       (s.evaluation && are_generated(s.data)
                            ? "; generated images are easy to tell apart, so this is no result"
@@ -135,10 +138,11 @@ std::string to_json(const TrainSummary& s, int indent) {
   if (s.evaluation) {
     json["epochs"] = s.evaluation->epoch + int(s.evaluation->ends_epoch);  // whole ones
     json["final_test_loss"] = s.evaluation->test_loss;
-    json["final_test_accuracy"] = s.evaluation->test_accuracy;
+    const bool hits = !std::isnan(s.evaluation->test_accuracy);
+    if (hits) json["final_test_accuracy"] = s.evaluation->test_accuracy;
     json["best_step"] = s.best.step;
     json["best_test_loss"] = s.best.loss;
-    json["best_test_accuracy"] = s.best.accuracy;
+    if (hits) json["best_test_accuracy"] = s.best.accuracy;
   }
   if (!s.ended_early.empty()) json["ended_early"] = s.ended_early;
   return json.dump(indent);

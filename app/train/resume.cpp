@@ -186,19 +186,7 @@ void check_belongs(const Manifest& m, const RunFacts& run, const Graph& graph, c
 
 }  // namespace
 
-std::string fingerprint(const DataSet& data) {
-  const Shape shape = data.image_shape();
-  std::vector<uint8_t> pixels(size_t(shape.elements()));
-  const int64_t n = std::min(data.size(), most_hashed);
-  uint64_t hash = hash_bytes(shape.str());
-  for (int64_t i = 0; i < n; ++i) {
-    const int64_t index = i * data.size() / n;
-    data.image(index, pixels);
-    hash = mix(hash, hash_bytes({reinterpret_cast<const char*>(pixels.data()), pixels.size()}));
-    hash = mix(hash, uint64_t(data.label(index)));
-  }
-  return fmt::format("{:016x}", hash);
-}
+std::string fingerprint(const DataSet& data) { return fmt::format("{:016x}", data.fingerprint(most_hashed)); }
 
 RunFacts run_facts(const TrainCommandOptions& o, const DataSplits& data, const Rank& rank) {
   RunFacts run;
@@ -213,7 +201,8 @@ RunFacts run_facts(const TrainCommandOptions& o, const DataSplits& data, const R
   }
   run.usual[normalisation] = describe(Normalisation());
   const auto text = [](const auto& x) { return fmt::format("{}", x); };
-  run.model["image"] = data.train->image_shape().str();
+  const ImageSet* images = data.train->images();
+  if (images) run.model["image"] = images->image_shape().str();
   if (o.recipe_warmup_steps > 0)
     run.recipe[warmup_fact] = text(rate_course(o, per_epoch).options().warmup_steps);
   run.recipe[length] = text(total_steps(training, per_epoch));
@@ -222,7 +211,7 @@ RunFacts run_facts(const TrainCommandOptions& o, const DataSplits& data, const R
   run.recipe["test images"] = text(data.test->size());
   run.recipe[hashes[0]] = fingerprint(*data.train);
   run.recipe[hashes[1]] = fingerprint(*data.test);
-  run.recipe[normalisation] = describe(data.train->normalisation());
+  run.recipe[normalisation] = describe(images ? images->normalisation() : Normalisation());
   run.steps_per_epoch = per_epoch;
   run.steps_per_evaluation = o.evaluation.every > 0 ? o.evaluation.every : per_epoch;
   const std::string course = text(rate_course(o, per_epoch).total_steps());

@@ -184,6 +184,16 @@ bool ArrayReader::has(const std::string& path) const {
   return !resolved(state_->file, path, state_->name).empty();
 }
 
+ArrayType ArrayReader::type_of(const std::string& path) const {
+  const Session session;
+  const Object dataset(
+      H5Dopen2(state_->file, resolved(state_->file, path, state_->name).c_str(), H5P_DEFAULT));
+  if (dataset < 0) fail(state_->name, fmt::format("HDF5 can't open '{}'", path));
+  const Type type(H5Dget_type(dataset));
+  if (H5Tget_class(type) != H5T_INTEGER) return ArrayType::f32;
+  return H5Tget_size(type) == 1 && H5Tget_sign(type) == H5T_SGN_NONE ? ArrayType::u8 : ArrayType::i64;
+}
+
 ArrayReader::Opened ArrayReader::open(const std::string& path, ArrayType type) {
   std::vector<VirtualSource> sources, of_source;
   Opened opened = open_one(path, type, sources);

@@ -64,6 +64,9 @@ class ArrayReader {
   // Says whether there is a dataset, not a group. Throws Error when the path leads through a link to another
   // file, or to nothing.
   bool has(const std::string& path) const;
+  // Returns the type as which a dataset is read: u8 where its numbers are unsigned bytes, i64 where they are
+  // other integers, else f32.
+  ArrayType type_of(const std::string& path) const;
   // Opens an array; handles count from 0. Throws Error naming file and array when it is of another type, or
   // claims more bytes than are stored. u8 means unsigned bytes, i64 any integers, f32 float32.
   struct Opened {

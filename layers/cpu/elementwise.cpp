@@ -15,6 +15,7 @@
 #include "layers/cpu/elementwise_steps.h"
 #include "layers/cpu/for_each_range.h"
 #include "layers/cpu/light_kernels.h"
+#include "layers/formula_loss.h"
 
 namespace antichain::cpu {
 namespace {
@@ -83,18 +84,29 @@ class ElementwiseKernel : public Kernel {
   }
 
   void backward(Context& context, const Backward& b) const override {
+    go_back(context, b, {b.dy.data<T>(), {.whole = true}});
+  }
+
+ protected:
+  // The gradient of y: a tensor of its shape, or one number for all elements.
+  struct OutputGradient {
+    T* at;
+    Repeated repeated;
+  };
+
+  void go_back(Context& context, const Backward& b, const OutputGradient& dy) const {
     const Wanted wanted = wanted_of(b);
     if (wanted.none()) return;
     if (!wanted.sums()) {
       for_each_range(samples_ * sample_, context.threads(),
-                     [&](int64_t begin, int64_t end) { go_back(b, wanted, begin, end, {}); });
+                     [&](int64_t begin, int64_t end) { go_back(b, dy, wanted, begin, end, {}); });
     } else {
       const int64_t sums = wanted.sample_sums;
       auto* all = reinterpret_cast<double*>(context.workspace(samples_ * sums * int64_t(sizeof(double))));
       for_each_plane(samples_, context.threads(), [&](int64_t n) {
         const std::span<double> of_sample(all + n * sums, size_t(sums));
         std::ranges::fill(of_sample, 0.0);
-        go_back(b, wanted, n * sample_, (n + 1) * sample_, of_sample);
+        go_back(b, dy, wanted, n * sample_, (n + 1) * sample_, of_sample);
         put_sums(b, wanted, n, of_sample);
       });
       if (wanted.parameter && !whole(Program::parameter)) add_up(b, wanted, all);
@@ -103,7 +115,6 @@ class ElementwiseKernel : public Kernel {
       if (b.dx[i]) clear_padding(*padded_, b.dx[i].data<T>());
   }
 
- private:
   // Says which gradients a call wants, and where the sums of a sample lie for those that are summed.
   struct Wanted {
     std::array<bool, Program::places> place{};      // and for steps: whether a wanted gradient passes through
@@ -205,7 +216,7 @@ class ElementwiseKernel : public Kernel {
       for (int64_t i = 0; i < n; ++i) to[i] = T(from[i]);
   }
 
-  void go_back(const Backward& b, const Wanted& wanted, int64_t begin, int64_t end,
+  void go_back(const Backward& b, const OutputGradient& dy, const Wanted& wanted, int64_t begin, int64_t end,
                std::span<double> sums) const {
     Tile t;
     put_numbers(t);
@@ -220,8 +231,7 @@ class ElementwiseKernel : public Kernel {
       for (int k = 0; k < program_.inputs; ++k)
         if (wanted.place[size_t(k)] && whole(k) && b.into_dx(size_t(k)) == Into::overwrite)
           if (float* dx = in_place(b.dx[size_t(k)].data<T>() + i)) t.to[k] = dx;
-      const Repeated of_y{.whole = true};
-      t.gradient[program_.result()] = load(of_y, b.dy.data<T>(), t.gradients[program_.result()], i, n);
+      t.gradient[program_.result()] = load(dy.repeated, dy.at, t.gradients[program_.result()], i, n);
       for (int s = program_.steps - 1; s >= 0; --s) go_back(t, wanted, s, n);
       for (int k = 0; k < leaves(); ++k) put(t, b, wanted, place(k), i, n, sums);
     }
@@ -299,6 +309,43 @@ class ElementwiseKernel : public Kernel {
   std::optional<Activation> padded_;
 };
 
+// The loss of a formula (layers/formula_loss.h). Its constants are copied to where kernels of all engines have
+// them.
+class FormulaLossKernel : public ElementwiseKernel<float> {
+ public:
+  FormulaLossKernel(const FormulaLoss& op, std::span<const TensorSpec> x)
+      : ElementwiseKernel(op.formula, x), constants_(op.options.constants) {}
+
+  void prepare(Context&, std::span<const Tensor>, std::span<const Tensor> prepared) const override {
+    if (!constants_.empty()) std::ranges::copy(constants_, prepared[0].data<float>());
+  }
+
+  void forward(Context& context, const Forward& f) const override {
+    for_each_plane(samples_, context.threads(), [&](int64_t n) {
+      Tile t;
+      put_numbers(t);
+      double loss = 0;
+      for (int64_t i = n * sample_; i < (n + 1) * sample_; i += tile) {
+        const int64_t count = std::min(tile, (n + 1) * sample_ - i);
+        compute(t, f.x, f.prepared, i, count);
+        loss += sum(t.value[program_.result()], count);
+      }
+      f.y.data<float>()[2 * n] = float(loss);
+      f.y.data<float>()[2 * n + 1] = 0;
+    });
+  }
+
+  void backward(Context& context, const Backward& b) const override {
+    Backward call = b;
+    call.params = b.prepared;
+    float scale = b.loss_scale;
+    go_back(context, call, {&scale, {.extents = {samples_ * sample_}}});
+  }
+
+ private:
+  const std::vector<float> constants_;
+};
+
 Lowering lower(const Op& op, std::span<const Shape> x, std::span<const Layout> offered, Precision precision) {
   const auto& elementwise = static_cast<const Elementwise&>(op);
   const std::vector<Repeated> operands = repeated(elementwise, x);
@@ -320,6 +367,24 @@ Lowering lower(const Op& op, std::span<const Shape> x, std::span<const Layout> o
 }
 
 }  // namespace
+
+KernelEntry formula_loss_entry() {
+  return {
+      .lower =
+          [](const Op& op, std::span<const Shape> x, std::span<const Layout>, Precision) {  // float32 in all
+            const auto& loss = static_cast<const FormulaLoss&>(op);
+            const std::vector<Layout> plain(x.size(), Layout::plain);
+            Lowering l = lower(loss.formula, x, plain, Precision::float32);
+            l.params = {};
+            if (const auto constants = std::ssize(loss.options.constants); constants > 0)
+              l.prepared = {{.shape = {constants}}};
+            l.adds_dx = false;
+            return l;
+          },
+      .make = [](const Op& op, std::span<const TensorSpec> x, const Lowering&) -> std::unique_ptr<Kernel> {
+        return std::make_unique<FormulaLossKernel>(static_cast<const FormulaLoss&>(op), x);
+      }};
+}
 
 KernelEntry elementwise_entry() {
   return {.lower = lower,

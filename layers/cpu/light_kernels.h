@@ -20,6 +20,7 @@ KernelEntry add_entry();
 KernelEntry concat_entry();
 KernelEntry dropout_entry();
 KernelEntry elementwise_entry();
+KernelEntry formula_loss_entry();
 KernelEntry layer_scale_entry();
 KernelEntry mean_entry();
 KernelEntry multiply_entry();

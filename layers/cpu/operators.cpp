@@ -17,6 +17,7 @@ Operators operators() {
           {"dropout", dropout_entry()},
           {"elementwise", elementwise_entry()},
           {"flatten", reshape_entry()},
+          {"formula_loss", formula_loss_entry()},
           {"global_average_pool", global_average_pool_entry()},
           {"group_norm", group_norm_entry()},
           {"interpolate", interpolate_entry()},

@@ -8,7 +8,9 @@
 #include <Eigen/Core>
 #include <cmath>
 
+#include "framework/context.h"
 #include "framework/error.h"
+#include "layers/cpu/for_each_range.h"
 #include "layers/cpu/light_kernels.h"
 
 namespace antichain::cpu {
@@ -16,93 +18,132 @@ namespace {
 
 using Row = Eigen::ArrayXd;
 
-// Labels that are classes.
-struct Classes {
-  const int32_t* labels;
-  int64_t classes;
+// The logits of the classes at one position lie so far apart.
+using Logits = Eigen::Map<const Eigen::ArrayXf, 0, Eigen::InnerStride<>>;
+using Gradient = Eigen::Map<Eigen::ArrayXf, 0, Eigen::InnerStride<>>;
 
-  Classes(const Tensor& x, int64_t k) : labels(x.data<int32_t>()), classes(k) {}
+// Labels that are classes, one for each position.
+class Classes {
+ public:
+  Classes(const Tensor& x, int64_t, const SoftmaxCrossEntropy& op) : labels_(x.data<int32_t>()), op_(op) {}
 
-  // Throws Error where the label is none.
-  bool pads(int64_t n) const {
-    if (labels[n] < -1 || labels[n] >= classes)
-      throw Error(fmt::format("sample {} has label {}, but the model knows classes 0 to {}", n, labels[n],
-                              classes - 1),
-                  "check the data set and the number of classes");
-    return labels[n] < 0;
+  // Throws Error where a label is none.
+  void check(int64_t samples, int64_t positions, int64_t classes) const {
+    for (int64_t i = 0; i < samples * positions; ++i)
+      if (!pads(i) && (labels_[i] < 0 || labels_[i] >= classes))
+        throw Error(fmt::format("sample {} has label {}, but the model knows classes 0 to {}", i / positions,
+                                labels_[i], classes - 1),
+                    "check the data set and the number of classes");
   }
-  double sum(int64_t) const { return 1; }
-  Eigen::Index top(int64_t n) const { return labels[n]; }
-  double times(int64_t n, const Row& row) const { return row[labels[n]]; }  // Σ share · row
-  void subtract(int64_t n, double factor, Row& row) const { row[labels[n]] -= factor; }
-};
-
-// Labels that are shares of all classes.
-struct Shares {
-  Eigen::Map<const Eigen::ArrayXXf> shares;  // K x N
-
-  Shares(const Tensor& x, int64_t k) : shares(x.data<float>(), k, x.shape()[0]) {}
-
-  bool pads(int64_t n) const { return (shares.col(n) == 0).all(); }
-  double sum(int64_t n) const { return of(n).sum(); }
-  Eigen::Index top(int64_t n) const {
-    Eigen::Index largest;  // the first of equals
-    shares.col(n).maxCoeff(&largest);
-    return largest;
-  }
-  double times(int64_t n, const Row& row) const { return (of(n) * row).sum(); }
-  void subtract(int64_t n, double factor, Row& row) const { row -= factor * of(n); }
+  bool pads(int64_t i) const { return op_.ignores(labels_[i]); }
+  Eigen::Index top(int64_t i) const { return labels_[i]; }
+  double sum(int64_t i) const { return weight(i); }                                      // Σ weight · share
+  double times(int64_t i, const Row& row) const { return weight(i) * row[labels_[i]]; }  // Σ … · row
+  void subtract(int64_t i, double factor, Row& row) const { row[labels_[i]] -= factor * weight(i); }
 
  private:
-  Row of(int64_t n) const { return shares.col(n).cast<double>(); }
+  double weight(int64_t i) const {
+    const std::vector<float>& weights = op_.options.class_weights;
+    return weights.empty() ? 1 : double(weights[size_t(labels_[i])]);
+  }
+  const int32_t* labels_;
+  const SoftmaxCrossEntropy& op_;
+};
+
+// Labels that are shares of all classes; no class has a weight.
+class Shares {
+ public:
+  Shares(const Tensor& x, int64_t k, const SoftmaxCrossEntropy&)
+      : shares_(x.data<float>(), k, x.shape()[0]) {}
+
+  void check(int64_t, int64_t, int64_t) const {}
+  bool pads(int64_t i) const { return (shares_.col(i) == 0).all(); }
+  double sum(int64_t i) const { return of(i).sum(); }
+  Eigen::Index top(int64_t i) const {
+    Eigen::Index largest;  // the first of equals
+    shares_.col(i).maxCoeff(&largest);
+    return largest;
+  }
+  double times(int64_t i, const Row& row) const { return (of(i) * row).sum(); }
+  void subtract(int64_t i, double factor, Row& row) const { row -= factor * of(i); }
+
+ private:
+  Row of(int64_t i) const { return shares_.col(i).cast<double>(); }
+  Eigen::Map<const Eigen::ArrayXXf> shares_;  // K x N
 };
 
 template <class Labels>
 class SoftmaxCrossEntropyKernel : public Kernel {
  public:
-  SoftmaxCrossEntropyKernel(LossOptions options, const Shape& logits)
-      : samples_(logits[0]), classes_(logits[1]), smoothing_(options.label_smoothing) {}
-
-  void forward(Context&, const Forward& f) const override {
-    const Labels labels(f.x[1], classes_);
-    for (int64_t n = 0; n < samples_; ++n) {
-      float* y = f.y.data<float>() + 2 * n;
-      y[0] = y[1] = 0;
-      if (labels.pads(n)) continue;
-      const Row log_softmax = log_softmax_of(f.x[0], n);
-      Eigen::Index largest;  // the first of equals
-      log_softmax.maxCoeff(&largest);
-      y[0] = float(-(1 - smoothing_) * labels.times(n, log_softmax) - smoothing_ * log_softmax.mean());
-      y[1] = largest == labels.top(n) ? 1.0f : 0.0f;
-    }
+  SoftmaxCrossEntropyKernel(const SoftmaxCrossEntropy& op, const Shape& logits)
+      : op_(op.options),
+        samples_(logits[0]),
+        classes_(logits[1]),
+        positions_(logits.elements() / (samples_ * classes_)),
+        smoothing_(op.options.label_smoothing) {
+    weights_ = Row::Ones(classes_);
+    for (size_t k = 0; k < op.options.class_weights.size(); ++k)
+      weights_[Eigen::Index(k)] = double(op.options.class_weights[k]);
   }
 
-  void backward(Context&, const Backward& b) const override {
-    if (b.dx.empty() || !b.dx[0]) return;
-    const Labels labels(b.x[1], classes_);
-    for (int64_t n = 0; n < samples_; ++n) {
-      Eigen::Map<Eigen::ArrayXf> dx(b.dx[0].data<float>() + n * classes_, classes_);
-      if (labels.pads(n)) {
-        dx.setZero();
-        continue;
+  void forward(Context& context, const Forward& f) const override {
+    const Labels labels(f.x[1], classes_, op_);
+    labels.check(samples_, positions_, classes_);
+    const bool weighted = !op_.options.class_weights.empty();
+    for_each_plane(samples_, context.threads(), [&](int64_t n) {
+      Row log_softmax(classes_);
+      double loss = 0;
+      int64_t right = 0, counted = 0;
+      for (int64_t i = n * positions_; i < (n + 1) * positions_; ++i) {
+        if (labels.pads(i)) continue;
+        put_log_softmax(f.x[0], i, log_softmax);
+        Eigen::Index largest;  // the first of equals
+        log_softmax.maxCoeff(&largest);
+        const double mean = weighted ? (weights_ * log_softmax).mean() : log_softmax.mean();
+        loss += -(1 - smoothing_) * labels.times(i, log_softmax) - smoothing_ * mean;
+        right += largest == labels.top(i), ++counted;
       }
-      const double sum = 1 + (1 - smoothing_) * (labels.sum(n) - 1);  // of the target
-      Row gradient = sum * log_softmax_of(b.x[0], n).exp() - smoothing_ / double(classes_);
-      labels.subtract(n, 1 - smoothing_, gradient);
-      dx = (double(b.loss_scale) * gradient).template cast<float>();
-    }
+      float* y = f.y.data<float>() + 2 * n;
+      y[0] = float(loss);
+      y[1] = counted == 0 ? 0.0f : float(double(right) / double(counted));
+    });
+  }
+
+  void backward(Context& context, const Backward& b) const override {
+    if (b.dx.empty() || !b.dx[0]) return;
+    const Labels labels(b.x[1], classes_, op_);
+    for_each_plane(samples_, context.threads(), [&](int64_t n) {
+      Row gradient(classes_);
+      for (int64_t i = n * positions_; i < (n + 1) * positions_; ++i) {
+        Gradient dx(b.dx[0].data<float>() + place(i), classes_, Eigen::InnerStride<>(positions_));
+        if (labels.pads(i)) {
+          dx.setZero();
+          continue;
+        }
+        put_log_softmax(b.x[0], i, gradient);
+        // The sum of the target.
+        const double sum = weights_.mean() + (1 - smoothing_) * (labels.sum(i) - weights_.mean());
+        gradient = sum * gradient.exp() - smoothing_ / double(classes_) * weights_;
+        labels.subtract(i, 1 - smoothing_, gradient);
+        dx = (double(b.loss_scale) * gradient).template cast<float>();
+      }
+    });
   }
 
  private:
-  Row log_softmax_of(const Tensor& logits, int64_t n) const {
-    const Row row =
-        Eigen::Map<const Eigen::ArrayXf>(logits.data<float>() + n * classes_, classes_).cast<double>();
-    const Row shifted = row - row.maxCoeff();
-    return shifted - std::log(shifted.exp().sum());
+  int64_t place(int64_t i) const { return i / positions_ * classes_ * positions_ + i % positions_; }
+
+  void put_log_softmax(const Tensor& logits, int64_t i, Row& row) const {
+    row = Logits(logits.data<float>() + place(i), classes_, Eigen::InnerStride<>(positions_))
+              .template cast<double>();
+    row -= row.maxCoeff();
+    row -= std::log(row.exp().sum());
   }
 
-  const int64_t samples_, classes_;
+  const SoftmaxCrossEntropy op_;
+  const int64_t samples_, classes_, positions_;  // positions_: of a sample
   const double smoothing_;
+  Row weights_;
 };
 
 }  // namespace
@@ -114,10 +155,10 @@ KernelEntry softmax_cross_entropy_entry() {
             return Lowering{.x = {Layout::plain, Layout::plain}, .keeps_x = true};
           },
       .make = [](const Op& op, std::span<const TensorSpec> x, const Lowering&) -> std::unique_ptr<Kernel> {
-        const LossOptions& options = static_cast<const SoftmaxCrossEntropy&>(op).options;
-        if (x[1].shape.rank() == 1)
-          return std::make_unique<SoftmaxCrossEntropyKernel<Classes>>(options, x[0].shape);
-        return std::make_unique<SoftmaxCrossEntropyKernel<Shares>>(options, x[0].shape);
+        const auto& loss = static_cast<const SoftmaxCrossEntropy&>(op);
+        if (x[1].dtype == DType::i32)
+          return std::make_unique<SoftmaxCrossEntropyKernel<Classes>>(loss, x[0].shape);
+        return std::make_unique<SoftmaxCrossEntropyKernel<Shares>>(loss, x[0].shape);
       }};
 }
 

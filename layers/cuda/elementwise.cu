@@ -5,8 +5,11 @@
 #include <algorithm>
 
 #include "framework/cuda/launch.h"
+#include "layers/cuda/fold_rows.h"
 #include "layers/cuda/operators.h"
+#include "layers/cuda/scratch.h"
 #include "layers/cuda/sums.h"
+#include "layers/formula_loss.h"
 #include "layers/typed.h"
 
 namespace antichain::cuda {
@@ -66,7 +69,8 @@ struct Node {
   Program program;
   const T* x[Program::most_inputs] = {};
   const float* parameter = nullptr;
-  const T* dy = nullptr;
+  const T* dy = nullptr;  // nullptr: it is one number for all elements
+  float all_dy = 0;
   Axes axes[Program::most_inputs + 1] = {};  // none: of the shape of y
   bool reads = true;                         // false: no gradient depends on a value
 
@@ -86,7 +90,7 @@ struct Node {
     float value[Program::places] = {};
     compute(i, value);
     for (int place = 0; place < Program::places; ++place) gradient[place] = 0;
-    gradient[Program::first_step + program.steps - 1] = float(dy[i]);
+    gradient[Program::first_step + program.steps - 1] = dy ? float(dy[i]) : all_dy;
     for (int s = program.steps - 1; s >= 0; --s) {
       const Program::Step& step = program.step[s];
       const int me = Program::first_step + s;
@@ -143,6 +147,21 @@ void fold_gradients(Stream stream, const Node<T>& node, int place, const Axes& t
   });
 }
 
+// Writes a loss and no hit for each sample.
+void sum_samples(Stream stream, const Node<float>& node, int64_t samples, int64_t sample, Sum* partials,
+                 float* y) {
+  const Index length = index_of(sample);
+  const auto term = [=] ANTICHAIN_DEVICE(Index n, Index i) {
+    float value[Program::places];
+    node.compute(n * length + i, value);
+    return Sum{double(value[Program::first_step + node.program.steps - 1])};
+  };
+  fold_rows<Sum>(stream, partials, samples, sample, term, [=] ANTICHAIN_DEVICE(Index n, const Sum& all) {
+    y[2 * n] = float(all.value);
+    y[2 * n + 1] = 0;
+  });
+}
+
 template <class T>
 class ElementwiseKernel : public Kernel {
  public:
@@ -167,6 +186,11 @@ class ElementwiseKernel : public Kernel {
   void backward(Context& context, const Backward& b) const override {
     Node<T> node = node_of(linear_ ? std::span<const Tensor>() : b.x, b.params);
     node.dy = b.dy.data<T>();
+    go_back(context, b, node);
+  }
+
+ protected:
+  void go_back(Context& context, const Backward& b, Node<T> node) const {
     node.reads = !linear_;
     Gradients<T> whole;
     for (size_t i = 0; i < b.dx.size(); ++i) {
@@ -183,7 +207,6 @@ class ElementwiseKernel : public Kernel {
       write_gradients(stream_of(context), elements_, node, whole);
   }
 
- private:
   size_t place(size_t operand) const {
     return operand < size_t(node_.program.inputs) ? operand : size_t(Program::parameter);
   }
@@ -216,7 +239,58 @@ class ElementwiseKernel : public Kernel {
   bool linear_;
 };
 
+// The loss of a formula (layers/formula_loss.h).
+class FormulaLossKernel : public ElementwiseKernel<float> {
+ public:
+  FormulaLossKernel(const FormulaLoss& op, std::span<const TensorSpec> x)
+      : ElementwiseKernel(op.formula, x), constants_(op.options.constants), samples_(x[0].shape[0]) {}
+
+  static int64_t partials_bytes(int64_t samples, int64_t elements) {
+    return Scratch::rounded(row_parts(samples, elements / samples) * int64_t(sizeof(Sum)));
+  }
+
+  void prepare(Context& context, std::span<const Tensor>, std::span<const Tensor> prepared) const override {
+    if (constants_.empty()) return;
+    put_numbers(stream_of(context), constants_.data(), std::ssize(constants_), prepared[0].data<float>());
+  }
+
+  void forward(Context& context, const Forward& f) const override {
+    const int64_t sample = elements_ / samples_;
+    Scratch scratch(context, partials_bytes(samples_, elements_));
+    Sum* partials = scratch.take<Sum>(row_parts(samples_, sample));
+    sum_samples(stream_of(context), node_of(f.x, f.prepared), samples_, sample, partials, f.y.data<float>());
+  }
+
+  void backward(Context& context, const Backward& b) const override {
+    Node<float> node = node_of(linear_ ? std::span<const Tensor>() : b.x, b.prepared);
+    node.all_dy = b.loss_scale;
+    go_back(context, b, node);
+  }
+
+ private:
+  const std::vector<float> constants_;
+  const int64_t samples_;
+};
+
 }  // namespace
+
+KernelEntry formula_loss_entry() {
+  return {
+      .lower =
+          [](const Op& op, std::span<const Shape> x, std::span<const Layout>, Precision) {  // float32
+            const auto& loss = static_cast<const FormulaLoss&>(op);
+            Lowering l{.x = std::vector<Layout>(x.size(), Layout::plain),
+                       .keeps_x = !is_linear(loss.formula.program),
+                       .workspace_bytes = FormulaLossKernel::partials_bytes(
+                           x[0][0], loss.formula.infer(x).y.shape.elements())};
+            if (const auto constants = std::ssize(loss.options.constants); constants > 0)
+              l.prepared = {{.shape = {constants}}};
+            return l;
+          },
+      .make = [](const Op& op, std::span<const TensorSpec> x, const Lowering&) -> std::unique_ptr<Kernel> {
+        return std::make_unique<FormulaLossKernel>(static_cast<const FormulaLoss&>(op), x);
+      }};
+}
 
 KernelEntry elementwise_entry() {
   return {.lower =

@@ -14,6 +14,7 @@ std::map<std::string, KernelEntry, std::less<>> operators(Factors factors) {
           {"dropout", dropout_entry()},
           {"elementwise", elementwise_entry()},
           {"flatten", reshape_entry()},
+          {"formula_loss", formula_loss_entry()},
           {"global_average_pool", global_average_pool_entry()},
           {"group_norm", group_norm_entry()},
           {"interpolate", interpolate_entry()},

@@ -30,6 +30,7 @@ KernelEntry conv2d_entry(Factors);
 KernelEntry conv_transpose2d_entry(Factors);
 KernelEntry dropout_entry();
 KernelEntry elementwise_entry();
+KernelEntry formula_loss_entry();
 KernelEntry global_average_pool_entry();
 KernelEntry group_norm_entry();
 KernelEntry interpolate_entry();

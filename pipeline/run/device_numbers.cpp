@@ -116,11 +116,12 @@ void DeviceNumbers::prepare_looks() {
   for (Outcome& outcome : outcomes_) outcome.marks = Tensor(spec, copies_.page_locked(spec.bytes()));
 }
 
-void DeviceNumbers::begin_step() {
+void DeviceNumbers::begin_step(const StepInput& step) {
   ANTICHAIN_CHECK(steps_begun_ - steps_finished_ < 2, "two steps are under way at most");
   ++steps_begun_;
   Outcome& outcome = begun();
   outcome.noted.clear();
+  outcome.step = step;
   outcome.is_read = false;
   outcome.loss = outcome.correct = 0;
   outcome.report = {};
@@ -202,9 +203,10 @@ void DeviceNumbers::read_losses(Outcome& outcome) const {
   for (const auto& [id, m] : outcome.noted) {
     const Node& node = model_.graph()[id];
     const float* y = outcome.losses.data<float>() + loss_at_.at(id)[size_t(m)] / int64_t(sizeof(float));
-    for (int64_t n = 0; n < node.output().shape[0]; ++n) {
-      outcome.loss += weighted_loss(node, y[2 * n]);
-      outcome.correct += y[2 * n + 1];
+    const double weight = outcome.step.loss_weight(model_.graph(), id);
+    for (int64_t n = 0; n < outcome.step.real_samples(m, node.output().shape[0]); ++n) {
+      outcome.loss += weighted_loss(weight, y[2 * n]);
+      if (id == model_.graph().size() - 1) outcome.correct += y[2 * n + 1];
     }
     if (!judged() || std::isfinite(outcome.loss)) continue;
     outcome.report.bad = true;

@@ -24,7 +24,7 @@ class DeviceNumbers final : public NumberWatch {
   // Everything referred to must outlive it.
   DeviceNumbers(DeviceStep&, CopyStream&, RankModel&, WatchedRank);
 
-  void begin_step() override;
+  void begin_step(const StepInput&) override;
   // This only starts work on the device, so that it can be recorded; the same holds for the checks.
   void add_loss(NodeId, int microbatch, const Tensor& y) override;
   void forward_started(int stage, int microbatch) override;
@@ -47,7 +47,8 @@ class DeviceNumbers final : public NumberWatch {
   struct Outcome {
     Tensor losses, marks;      // page-locked
     std::vector<Noted> noted;  // losses, in the order in which they are computed
-    Moment ended;              // all of the step
+    StepInput step;
+    Moment ended;  // all of the step
     bool is_read = false;
     double loss = 0, correct = 0;
     NumberReport report;

@@ -29,17 +29,19 @@ class HostNumbers::Locator final : public NodeObserver {
 HostNumbers::HostNumbers(RankModel& model, WatchedRank rank)
     : model_(model), context_(model.context()), place_(std::move(rank)) {}
 
-void HostNumbers::begin_step() {
+void HostNumbers::begin_step(const StepInput& step) {
+  step_ = step;
   loss_ = correct_ = 0;
   report_ = {};
   forget();
   located_forward_ = located_backward_ = false;
 }
 
-void HostNumbers::add_loss(NodeId id, int, const Tensor& y) {
-  for (int64_t n = 0; n < y.shape()[0]; ++n) {
-    loss_ += weighted_loss(model_.graph()[id], y.data<float>()[2 * n]);
-    correct_ += y.data<float>()[2 * n + 1];
+void HostNumbers::add_loss(NodeId id, int m, const Tensor& y) {
+  const double weight = step_.loss_weight(model_.graph(), id);
+  for (int64_t n = 0; n < step_.real_samples(m, y.shape()[0]); ++n) {
+    loss_ += weighted_loss(weight, y.data<float>()[2 * n]);
+    if (id == model_.graph().size() - 1) correct_ += y.data<float>()[2 * n + 1];
   }
 }
 

@@ -17,7 +17,7 @@ class HostNumbers final : public NumberWatch {
   // Everything referred to must outlive it.
   HostNumbers(RankModel&, WatchedRank);
 
-  void begin_step() override;
+  void begin_step(const StepInput&) override;
   void add_loss(NodeId, int microbatch, const Tensor& y) override;
   void finish(StepResult&) override;
 
@@ -34,6 +34,7 @@ class HostNumbers final : public NumberWatch {
   RankModel& model_;
   Context& context_;
   const WatchedRank place_;
+  StepInput step_;
   double loss_ = 0, correct_ = 0;
   NumberReport report_;
   bool located_forward_ = false, located_backward_ = false;  // in this step: the first micro-batch counts

@@ -104,7 +104,7 @@ void NodeCalls::backward_node(NodeId id, int m, Halves halves, GradientFolds& fo
                 .stash = stash,
                 .statistics = statistics,
                 .into = m == seat_.replica ? Into::overwrite : Into::accumulate,
-                .loss_scale = float(node.signature.loss_weight / input_->batch),
+                .loss_scale = float(input_->loss_weight(graph_, id) / input_->batch),
                 .dropout = dropout_key(m)};
   if (node.lowering.keeps_y) call.y = memory_.output(id, m);
   if (node.role() != Role::loss) {

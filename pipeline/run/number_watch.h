@@ -53,7 +53,7 @@ class NumberWatch {
   bool judged() const { return bool(judge_); }
 
   // Allocates in the first step, so it is called before any message is under way.
-  virtual void begin_step() = 0;
+  virtual void begin_step(const StepInput&) = 0;
   // Adds the losses and hits of a micro-batch, N x 2, right after they are computed.
   virtual void add_loss(NodeId, int microbatch, const Tensor& y) = 0;
   void check_forward(int stage, int microbatch) {

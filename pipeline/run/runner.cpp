@@ -101,7 +101,7 @@ StepResult StageRunner::finish() try {
 void StageRunner::begin_step(const StepInput& input, BatchSource& source) {
   spoil_.set(numbers_->judged() ? poison_for(transport_.rank(), int64_t(input.step)) : std::nullopt);
   for (const auto& [stage, feed] : feeds_) feed->begin_step(source);
-  numbers_->begin_step();
+  numbers_->begin_step(input);
   messages_.begin_step(turns_);
   clipped_ = false;
   if (sum_) sum_->begin_step();

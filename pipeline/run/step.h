@@ -2,10 +2,13 @@
 // it returns.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <map>
 #include <string_view>
 #include <vector>
 
+#include "framework/graph.h"
 #include "framework/tensor.h"
 #include "pipeline/run/non_finite.h"
 #include "pipeline/schedule/timeline.h"
@@ -40,10 +43,23 @@ struct StepInput {
   int batch = 0;   // samples: the loss divides by it
   float rate = 0;  // learning rate
   bool traced = false;
+  int padding = 0;  // of the samples, at the end: they count nothing
+  // What replaces Signature::loss_weight where a loss is no mean over samples (loss_means.h). Devices
+  // repeat their recordings of a step only while these stay as they are.
+  std::map<NodeId, double> loss_weights = {};
+
+  double loss_weight(const Graph& graph, NodeId id) const {
+    const auto found = loss_weights.find(id);
+    return found == loss_weights.end() ? graph[id].signature.loss_weight : found->second;
+  }
+  // Returns how many of a micro-batch's samples do not pad.
+  int64_t real_samples(int microbatch, int64_t samples) const {
+    return std::clamp<int64_t>(batch - padding - microbatch * samples, 0, samples);
+  }
 };
 
-// Losses and hits are sums over the samples of the loss nodes that this rank owns, and zero elsewhere.
-// Padding samples count nothing.
+// Losses are sums over the samples of the loss nodes that this rank owns, and zero elsewhere; so are the hits
+// of the model's own loss, the last node. Padding samples count nothing.
 struct StepResult {
   double loss = 0, correct = 0;
   std::vector<Event> events;  // of a traced step, in seconds since its start

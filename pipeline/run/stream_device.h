@@ -44,6 +44,7 @@ class StreamDevice final : public StepDevice {
     uint64_t seed = 0;
     bool judged = false;
     const std::byte* workspace = nullptr;
+    std::map<NodeId, double> loss_weights = {};
     bool operator==(const Recorded&) const = default;
   };
   Context& context_;

@@ -4,12 +4,8 @@
 // them. The last bits of a loss that diverges (1e31 beside 1) may depend on it; weights never do.
 #pragma once
 
-#include "framework/graph.h"
-
 namespace antichain {
 
-inline double weighted_loss(const Node& node, float loss) {
-  return double(float(node.signature.loss_weight * loss));
-}
+inline double weighted_loss(double weight, float loss) { return double(float(weight * loss)); }
 
 }  // namespace antichain

@@ -10,11 +10,13 @@
 
 #include "framework/backend.h"
 #include "framework/error.h"
+#include "framework/loss_mean.h"
 #include "pipeline/host/core_time.h"
 #include "pipeline/host/fault.h"
 #include "pipeline/host/median.h"
 #include "pipeline/host/seconds.h"
 #include "pipeline/host/stop_signals.h"
+#include "pipeline/run/loss_means.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/train/best_watch.h"
 #include "pipeline/train/exchange_norm.h"
@@ -52,6 +54,8 @@ class Trainer {
         testing_(model, profile, plan, evaluation_, Mode::evaluate, transport),
         train_samples_(data.train, loading(model, true)),
         test_samples_(data.test, loading(model, false)),
+        means_(model.graph(), model.nodes()),
+        has_hits_(has_hits(model.graph())),
         test_size_(data.test->size()),
         nan_policy_(options.on_nan, model.graph(), job_),
         per_epoch_(train_samples_.sampler().batches()),
@@ -174,12 +178,14 @@ class Trainer {
     begun.rate = options_.rate(begun.step);
     begun.start = Clock::now();
     begun_.push_back(begun);
-    training_.begin({.step = uint64_t(begun.step),
-                     .seed = options_.seed,
-                     .batch = options_.batch,
-                     .rate = begun.rate,
-                     .traced = traced},
-                    train_samples_);
+    training_.begin(
+        {.step = uint64_t(begun.step),
+         .seed = options_.seed,
+         .batch = options_.batch,
+         .rate = begun.rate,
+         .traced = traced,
+         .loss_weights = means_.weights_of_batch(train_samples_, seat_.microbatches, options_.batch)},
+        train_samples_);
     ++position_.step;
     if (++position_.batch == per_epoch_) ++position_.epoch, position_.batch = 0;
   }
@@ -253,7 +259,7 @@ class Trainer {
   // Into the sums since the last evaluation, where the step was not skipped.
   void count(const StepResult& sum) {
     position_.loss = sum.loss / options_.batch;
-    accuracy_ = sum.correct / options_.batch;
+    if (has_hits_) accuracy_ = sum.correct / options_.batch;
     if (!nan_policy_.skipped_because().empty()) return;
     position_.epoch_loss += sum.loss;
     position_.epoch_correct += sum.correct;
@@ -265,7 +271,7 @@ class Trainer {
                        .total_steps = total_,
                        .epoch = ended.epoch,
                        .loss = sum.loss / options_.batch,
-                       .accuracy = sum.correct / options_.batch,
+                       .accuracy = accuracy_.value_or(NAN),
                        .rate = ended.rate,
                        .seconds = ended.seconds,
                        .images_per_s = options_.batch / ended.seconds,
@@ -339,17 +345,17 @@ class Trainer {
                             .train_s = period_s()};
     const double samples = double(std::max<int64_t>(position_.epoch_steps, 1)) * options_.batch;
     report.train_loss = position_.epoch_loss / samples;
-    report.train_accuracy = position_.epoch_correct / samples;
+    report.train_accuracy = has_hits_ ? position_.epoch_correct / samples : NAN;
     const auto start = Clock::now();
     time_.enter(Spent::test);
     const StepResult test = evaluate();
     time_.enter(Spent::other);
     report.test_s = seconds_since(start);
     report.test_loss = test.loss / double(test_size_);
-    report.test_accuracy = test.correct / double(test_size_);
-    const BestWatch::Judgement judged =
-        best_.judge(job_, report.step, report.test_loss, report.test_accuracy);
-    last_ = {.step = report.step, .loss = report.test_loss, .accuracy = report.test_accuracy};
+    const double accuracy = test.correct / double(test_size_);
+    report.test_accuracy = has_hits_ ? accuracy : NAN;
+    const BestWatch::Judgement judged = best_.judge(job_, report.step, report.test_loss, accuracy);
+    last_ = {.step = report.step, .loss = report.test_loss, .accuracy = accuracy};
     if (job_.rank() == 0) observer_.on_evaluation(report);
     look_at_test(report, judged.finite);
     if (judged.better && options_.keep_best && checkpointer_.on()) save(CheckpointKind::best);
@@ -369,9 +375,22 @@ class Trainer {
                   ExitCode::not_a_number);
   }
 
+  // Returns what the means over all of the test set divide by.
+  const LossMeans::Counts& test_counts() {
+    if (!means_.counting() || !test_counts_.empty()) return test_counts_;
+    job_.activity().doing("counting what the test loss is a mean over");
+    for (int64_t batch = 0; batch < test_samples_.sampler().batches(); ++batch) {
+      test_samples_.position = {.epoch = 0, .batch = batch};
+      for (const auto& [loss, count] : means_.counts(test_samples_, seat_.microbatches))
+        test_counts_[loss] += count;
+    }
+    return test_counts_;
+  }
+
   // Every image of the test set once; the last batch is padded with samples that count nothing. The averages
   // of the weights are used, where there are any.
   StepResult evaluate() {
+    const LossMeans::Counts& counts = test_counts();
     StepResult sum;
     StopVerdict verdict;
     int under_way = 0;
@@ -386,7 +405,12 @@ class Trainer {
       test_samples_.position = {.epoch = 0, .batch = batch};
       test_samples_.next.reset();
       if (batch + 1 < test_samples_.sampler().batches()) test_samples_.next = BatchPosition{0, batch + 1};
-      testing_.begin({.seed = options_.seed, .batch = options_.batch}, test_samples_);
+      const int64_t real = test_samples_.sampler().real_samples(batch);
+      testing_.begin({.seed = options_.seed,
+                      .batch = options_.batch,
+                      .padding = options_.batch - int(real),
+                      .loss_weights = means_.weights(counts, double(test_size_), options_.batch)},
+                     test_samples_);
       if (++under_way == testing_.steps_at_once()) end_oldest();
       if (verdict = boundary_.pass_batch(); !verdict.stop.empty()) break;
     }
@@ -407,6 +431,9 @@ class Trainer {
   const Schedule evaluation_;
   StageRunner training_, testing_;
   LoaderSource train_samples_, test_samples_;
+  const LossMeans means_;
+  const bool has_hits_;
+  LossMeans::Counts test_counts_;  // of all of the test set, once it was counted
   const int64_t test_size_;
   NanPolicy nan_policy_;
   const int64_t per_epoch_, period_, total_;  // steps; an evaluation follows each period

@@ -48,13 +48,14 @@ struct TrainOptions {
 
 struct StepReport {
   int64_t step = 0, total_steps = 0, epoch = 0;
-  double loss = 0, accuracy = 0;  // means over the batch
+  double loss = 0, accuracy = 0;  // means over the batch; NaN where the loss has no hits
   double rate = 0, seconds = 0, images_per_s = 0;
   std::string skipped_because;  // why the step did not count; "" when it did
   int64_t skipped = 0;          // steps so far that did not
 };
 
-// The training figures are means over the steps since the last evaluation.
+// The training figures are means over the steps since the last evaluation. Accuracies are NaN where the loss
+// has no hits.
 struct EvaluationReport {
   int64_t epoch = 0, step = 0;  // steps done
   bool ends_epoch = true;
@@ -80,7 +81,7 @@ struct TrainResult {
   LastEvaluation last;             // on rank 0
   double step_s = 0;               // median of the steps after the first; 0 when there was none left to do
   double loss = 0;                 // mean of the last step, on rank 0
-  std::optional<double> accuracy;  // of that step, on rank 0; nothing where there was none left to do
+  std::optional<double> accuracy;  // of that step, on rank 0; none where no step was left, or no hits
   std::string unsaved;             // why the last checkpoint is not there, or ""; on every rank
   std::string bad_test;            // why the last evaluation's loss is no finite number, or ""; on every rank
   std::vector<Event> events;       // of the traced step, all ranks (on rank 0)

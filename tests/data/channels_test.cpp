@@ -25,7 +25,7 @@ class Colours : public MemorySet {
   Normalisation normalisation() const override { return {{0.5f, 0.5f, 0.5f}, {0.25f, 0.25f, 0.25f}}; }
 };
 
-DataSplits both(std::shared_ptr<const DataSet> set) { return {.train = set, .test = set}; }
+ImageSplits both(std::shared_ptr<const ImageSet> set) { return {.train = set, .test = set}; }
 
 // Pillow makes 69, 2, 255 of these three pixels: Image.fromarray(np.uint8([[[200, 10, 30], [1, 2, 3],
 // [255, 255, 255]]])).convert("L").
@@ -38,14 +38,14 @@ TEST(Channels, GreyIsPillows) {
       std::ranges::copy(std::array<uint8_t, 9>{200, 1, 255, 10, 2, 255, 30, 3, 255}, out.begin());
     }
   };
-  const DataSplits grey = in_grey(both(std::make_shared<Three>(1)));
+  const ImageSplits grey = in_grey(both(std::make_shared<Three>(1)));
   EXPECT_EQ(grey.train->image_shape(), (Shape{1, 1, 3}));
   EXPECT_EQ(image_of(*grey.train, 0), (std::vector<uint8_t>{69, 2, 255}));
 }
 
 TEST(Channels, GreyImagesHaveThreeEqualOnesAndComeBackUnchanged) {
-  const DataSplits grey = in_grey(both(std::make_shared<Colours>(20)));
-  const DataSplits three = with_channels(grey, 3);
+  const ImageSplits grey = in_grey(both(std::make_shared<Colours>(20)));
+  const ImageSplits three = with_channels(grey, 3);
   const std::vector<uint8_t> one = image_of(*grey.train, 7), all = image_of(*three.train, 7);
   for (size_t c = 0; c < 3; ++c)
     EXPECT_TRUE(std::equal(one.begin(), one.end(), all.begin() + ptrdiff_t(c * 1024)));
@@ -54,13 +54,13 @@ TEST(Channels, GreyImagesHaveThreeEqualOnesAndComeBackUnchanged) {
   EXPECT_EQ(in_grey(grey).train, grey.train);
   EXPECT_NE(grey.train->contents(), three.train->contents());
   expect_error([&] { with_channels(three, 1); }, {"in memory are in colour", "--grey"});
-  const DataSplits many = in_grey(both(std::make_shared<MemorySet>(20)));  // CIFAR-10's statistics
+  const ImageSplits many = in_grey(both(std::make_shared<MemorySet>(20)));  // CIFAR-10's statistics
   expect_error([&] { with_channels(many, 1); }, {"in memory has three means or deviations"});
 }
 
 // A batch of grey images is one of the planes that a network of three channels is fed with.
 TEST(Channels, OneChannelIsFedAsEachOfThree) {
-  const DataSplits grey = in_grey(both(std::make_shared<Colours>(20)));
+  const ImageSplits grey = in_grey(both(std::make_shared<Colours>(20)));
   const AugmentOptions augment{.flip = true, .erase = 0.5, .mixup = 0.4};
   Loader one(grey.train, {.batch = 4, .augment = augment}),
       three(with_channels(grey, 3).train, {.batch = 4, .augment = augment});

@@ -19,7 +19,7 @@ TEST(Cifar10, ReadsRecordsInFileOrder) {
   write_bytes(folder.path() / "data_batch_1.bin", records(7));
   write_bytes(folder.path() / "data_batch_2.bin", records(5, 7));
   write_bytes(folder.path() / "test_batch.bin", records(3, 100));
-  const DataSplits sets = read_cifar(cifar10(), folder.str());
+  const ImageSplits sets = read_cifar(cifar10(), folder.str());
   ASSERT_EQ(sets.train->size(), 12);
   ASSERT_EQ(sets.test->size(), 3);
   EXPECT_EQ(sets.train->image_shape(), (Shape{3, 32, 32}));
@@ -38,7 +38,7 @@ TEST(Cifar10, FindsTheArchivesFolderAndItsClassNames) {
   write_bytes(inner / "test_batch.bin", records(1));
   std::ofstream(inner / "batches.meta.txt")
       << "airplane\nautomobile\nbird\ncat\ndeer\ndog\nfrog\nhorse\nship\ntruck\n\n";
-  const DataSplits sets = read_cifar(cifar10(), folder.str());
+  const ImageSplits sets = read_cifar(cifar10(), folder.str());
   ASSERT_EQ(sets.train->classes(), 10);
   EXPECT_EQ(sets.train->class_names()[9], "truck");
   EXPECT_EQ(sets.train->name(), "CIFAR-10 (a subset)");
@@ -49,7 +49,7 @@ TEST(Cifar10, AMarkedFolderIsNeverCalledCifar10) {
   write_bytes(folder.path() / "data_batch_1.bin", records(1));
   write_bytes(folder.path() / "test_batch.bin", records(1));
   write_bytes(folder.path() / "GENERATED", {});
-  const DataSplits sets = read_cifar(cifar10(), folder.str());
+  const ImageSplits sets = read_cifar(cifar10(), folder.str());
   EXPECT_EQ(sets.train->name(), "generated (not CIFAR-10)");
   EXPECT_EQ(sets.test->name(), "generated (not CIFAR-10)");
 }
@@ -97,7 +97,7 @@ TEST(Cifar10, RefusesAFileThatIsCutShortOrChangedWhileItIsRead) {
   const auto file = folder.path() / "data_batch_1.bin";
   write_bytes(file, records(5));
   write_bytes(folder.path() / "test_batch.bin", records(1));
-  const DataSplits sets = read_cifar(cifar10(), folder.str());
+  const ImageSplits sets = read_cifar(cifar10(), folder.str());
   image_of(*sets.train, 4);
   std::filesystem::resize_file(file, 4 * 3073);
   expect_error([&] { image_of(*sets.train, 4); }, {"data_batch_1.bin", "changed", "record 4"});
@@ -109,7 +109,7 @@ TEST(Cifar10, GoesOnWithAFileThatIsReplacedAndTells) {
   const auto file = folder.path() / "data_batch_1.bin";
   write_bytes(file, records(5));
   write_bytes(folder.path() / "test_batch.bin", records(1));
-  const DataSplits sets = read_cifar(cifar10(), folder.str());
+  const ImageSplits sets = read_cifar(cifar10(), folder.str());
   EXPECT_EQ(sets.train->replaced(), "");
   write_bytes(folder.path() / "new", records(5, 3));
   std::filesystem::rename(folder.path() / "new", file);
@@ -121,7 +121,7 @@ TEST(Cifar10, GoesOnWithAFileThatIsReplacedAndTells) {
 TEST(Cifar10, TheRealDataSet) {
   const char* directory = std::getenv("CIFAR10_DIR");
   if (directory == nullptr) GTEST_SKIP() << "CIFAR10_DIR is not set: the real CIFAR-10 is not checked";
-  const DataSplits sets = read_cifar(cifar10(), directory);
+  const ImageSplits sets = read_cifar(cifar10(), directory);
   if (sets.train->name() != "CIFAR-10") GTEST_SKIP() << directory << " holds " << sets.train->name();
   EXPECT_EQ(sets.train->size(), 50'000);
   EXPECT_EQ(sets.test->size(), 10'000);
@@ -155,7 +155,7 @@ TEST(Cifar100, ReadsFineLabelsAndTheImagesBehindThem) {
   const auto inner = folder.path() / "cifar-100-binary";
   write_bytes(inner / "train.bin", records_of_100(123));
   write_bytes(inner / "test.bin", records_of_100(45));
-  const DataSplits sets = read_cifar(cifar100(), folder.str());
+  const ImageSplits sets = read_cifar(cifar100(), folder.str());
   EXPECT_EQ(sets.train->name(), "CIFAR-100 (a subset)");
   ASSERT_EQ(sets.train->size(), 123);
   ASSERT_EQ(sets.test->size(), 45);

@@ -38,7 +38,7 @@ TEST_F(DigitsFile, IsReadPackedAndUnpacked) {
   const std::string plain = write(lines(1797));
   ASSERT_EQ(run_command({"gzip", "--keep", plain}).status, 0);
   for (const std::string& file : {plain, plain + ".gz"}) {
-    const DataSplits sets = read_digits(file);
+    const ImageSplits sets = read_digits(file);
     EXPECT_EQ(sets.train->size(), 1437);
     EXPECT_EQ(sets.test->size(), 360);
     EXPECT_EQ(sets.train->image_shape(), (Shape{1, 8, 8}));

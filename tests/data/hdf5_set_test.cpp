@@ -91,10 +91,10 @@ TEST(Hdf5Set, ReadsPlanesPixelsAndGrey) {
                         Case{{5, 4, 6}, {2, 4, 6}, 1, 0}}) {
     for (const bool compressed : {false, true}) {
       const TemporaryFolder folder;
-      const DataSplits stored_sets = read_hdf5_set(
+      const ImageSplits stored_sets = read_hdf5_set(
           write(folder, {.train_shape = c.train, .test_shape = c.test, .compressed = compressed}));
       EXPECT_EQ(stored_sets.train->image_shape(), (Shape{c.plane == 0 ? 1 : 3, 4, 6}));
-      const DataSplits sets = with_channels(stored_sets, 3);
+      const ImageSplits sets = with_channels(stored_sets, 3);
       ASSERT_EQ(sets.train->size(), 5);
       ASSERT_EQ(sets.test->size(), 2);
       EXPECT_EQ(sets.train->image_shape(), (Shape{3, 4, 6}));
@@ -131,7 +131,7 @@ TEST(Hdf5Set, TakesNameClassesAndNormalisationFromAttributes) {
                                     {"class_names", std::vector<std::string>{"a", "b", "c", "d"}},
                                     {"mean", std::vector<double>{0.5}},
                                     {"std", std::vector<double>{0.25, 0.5, 1}}}});
-  const DataSplits sets = read_hdf5_set(file);
+  const ImageSplits sets = read_hdf5_set(file);
   EXPECT_EQ(sets.train->name(), "letters");
   EXPECT_EQ(sets.test->classes(), 4);
   EXPECT_EQ(sets.test->class_names()[3], "d");
@@ -141,7 +141,7 @@ TEST(Hdf5Set, TakesNameClassesAndNormalisationFromAttributes) {
 
 TEST(Hdf5Set, FindsTheNormalisationWhereTheFileHasNone) {
   const TemporaryFolder folder;
-  const DataSplits sets = read_hdf5_set(write(folder, {}));
+  const ImageSplits sets = read_hdf5_set(write(folder, {}));
   double sum = 0;
   for (int64_t i = 0; i < 5; ++i) {
     const std::vector<uint8_t> image = image_of(*sets.train, i);
@@ -193,7 +193,7 @@ TEST(Hdf5Set, RefusesAFileThatChangesAndNamesTheRecord) {
   for (const bool compressed : {false, true}) {
     const TemporaryFolder folder;
     const std::string file = write(folder, {.compressed = compressed});
-    const DataSplits sets = read_hdf5_set(file);
+    const ImageSplits sets = read_hdf5_set(file);
     image_of(*sets.train, 3);
     std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
     expect_error([&] { image_of(*sets.train, 3); }, {"set.h5", "changed", "record 3"});
@@ -203,7 +203,7 @@ TEST(Hdf5Set, RefusesAFileThatChangesAndNamesTheRecord) {
 TEST(Hdf5Set, TellsThatAnotherFileTookItsName) {
   const TemporaryFolder folder;
   const std::string file = write(folder, {});
-  const DataSplits sets = read_hdf5_set(file);
+  const ImageSplits sets = read_hdf5_set(file);
   EXPECT_EQ(sets.train->replaced(), "");
   std::filesystem::rename(file, folder.path() / "old.h5");
   EXPECT_NE(sets.train->replaced().find("set.h5"), std::string::npos);
@@ -216,7 +216,7 @@ TEST(Pack, AUnpackedAndAPackedSetFeedTheSameBits) {
   write_bytes(folder.path() / "data_batch_1.bin", records(37));
   write_bytes(folder.path() / "data_batch_2.bin", records(10, 50));
   write_bytes(folder.path() / "test_batch.bin", records(11, 4));
-  const DataSplits cifar = read_cifar(cifar10(), folder.str());
+  const ImageSplits cifar = read_cifar(cifar10(), folder.str());
   for (const bool interleaved : {false, true}) {
     for (const bool compressed : {false, true}) {
       const std::string file = folder.str() + "/packed.h5";
@@ -224,7 +224,7 @@ TEST(Pack, AUnpackedAndAPackedSetFeedTheSameBits) {
            {.interleaved = interleaved,
             .compressed = compressed,
             .normalisation = cifar.train->normalisation()});
-      const DataSplits packed = read_hdf5_set(file);
+      const ImageSplits packed = read_hdf5_set(file);
       EXPECT_EQ(packed.train->name(), cifar.train->name());
       EXPECT_EQ(packed.test->size(), 11);
       Loader one(cifar.train, {.batch = 6, .seed = 5}), two(packed.train, {.batch = 6, .seed = 5});
@@ -241,7 +241,7 @@ TEST(Pack, EqualSetsMakeEqualBytesAndNoPartIsLeft) {
   const TemporaryFolder folder;
   write_bytes(folder.path() / "data_batch_1.bin", records(20));
   write_bytes(folder.path() / "test_batch.bin", records(3));
-  const DataSplits cifar = read_cifar(cifar10(), folder.str());
+  const ImageSplits cifar = read_cifar(cifar10(), folder.str());
   const auto bytes = [&](const std::string& name) {
     pack(cifar, folder.str() + "/" + name);
     std::ifstream in(folder.path() / name, std::ios::binary);
@@ -250,7 +250,7 @@ TEST(Pack, EqualSetsMakeEqualBytesAndNoPartIsLeft) {
   const std::string first = bytes("a.h5");
   wait_for_another_second();
   EXPECT_EQ(first, bytes("b.h5")) << "no date is in it";
-  const DataSplits packed = read_hdf5_set(folder.str() + "/a.h5");
+  const ImageSplits packed = read_hdf5_set(folder.str() + "/a.h5");
   EXPECT_NEAR(packed.train->normalisation().mean[0], 0.5, 0.1) << "measured where none is given";
   write_bytes(folder.path() / "data_batch_1.bin", records(20, 1));
   expect_error([&] { pack(cifar, folder.str() + "/c.h5"); }, {"data_batch_1.bin", "record 0"});
@@ -286,7 +286,7 @@ for name, more in (("plain", {}), ("chunks", packed),
 )";
   ASSERT_EQ(std::system(("cd " + folder.str() + " && /usr/bin/python3 check.py").c_str()), 0);
   for (const char* name : {"plain", "chunks"}) {
-    const DataSplits sets = read_hdf5_set(folder.str() + "/" + name + ".h5");
+    const ImageSplits sets = read_hdf5_set(folder.str() + "/" + name + ".h5");
     EXPECT_EQ(sets.train->class_names()[1], "two");
     for (const int64_t i : {39, 0, 7, 20}) {  // out of order
       const std::vector<uint8_t> image = image_of(*sets.train, i);
@@ -304,7 +304,7 @@ TEST(Pack, ADiskThatIsFullIsOneLine) {
   const TemporaryFolder folder;
   write_bytes(folder.path() / "data_batch_1.bin", records(48));
   write_bytes(folder.path() / "test_batch.bin", records(23));
-  const DataSplits cifar = read_cifar(cifar10(), folder.str());
+  const ImageSplits cifar = read_cifar(cifar10(), folder.str());
   ::signal(SIGXFSZ, SIG_IGN);
   rlimit before, small;
   ::getrlimit(RLIMIT_FSIZE, &before);

@@ -154,7 +154,7 @@ TEST_F(Images, AFolderOfThemIsADataSet) {
   fs::copy_file(file("grey.png"), set / "one" / "x.png");
   std::ofstream(set / "a" / "notes.txt") << "no image";
   const FolderSet found = open_image_folder(set.string(), {.test_fraction = 0.34});
-  const DataSet &train = *found.splits.train, &test = *found.splits.test;
+  const ImageSet &train = *found.splits.train, &test = *found.splits.test;
   EXPECT_EQ(train.name(), "set");
   ASSERT_EQ(train.classes(), 3);
   EXPECT_EQ(train.class_names()[0], "a");
@@ -163,7 +163,7 @@ TEST_F(Images, AFolderOfThemIsADataSet) {
   EXPECT_EQ(test.size(), 1 + 2);
   EXPECT_EQ(train.image_shape(), (Shape{3, 24, 40}));
   pack(found.splits, file("set.h5"));
-  const DataSplits packed = read_hdf5_set(file("set.h5"));
+  const ImageSplits packed = read_hdf5_set(file("set.h5"));
   EXPECT_EQ(packed.train->class_names()[2], "one");
   for (int64_t i = 0; i < train.size(); ++i) {
     std::vector<uint8_t> a(24 * 40 * 3), b(a.size());

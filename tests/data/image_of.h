@@ -7,7 +7,7 @@
 
 namespace antichain {
 
-inline std::vector<uint8_t> image_of(const DataSet& set, int64_t index) {
+inline std::vector<uint8_t> image_of(const ImageSet& set, int64_t index) {
   std::vector<uint8_t> pixels(size_t(set.image_shape().elements()));
   set.image(index, pixels);
   return pixels;

@@ -21,7 +21,7 @@ std::vector<float> values(const Tensor& tensor) {
 }
 
 // Returns what a micro-batch must hold, computed without the loader.
-std::vector<float> expected_images(const DataSet& set, const LoaderOptions& options, BatchPosition at,
+std::vector<float> expected_images(const ImageSet& set, const LoaderOptions& options, BatchPosition at,
                                    int microbatch) {
   const int64_t samples = options.batch / options.microbatches;
   const std::vector<int64_t> order = permutation(set.size(), options.seed, at.epoch);

@@ -12,7 +12,7 @@
 
 namespace antichain {
 
-class MemorySet : public DataSet {
+class MemorySet : public ImageSet {
  public:
   explicit MemorySet(int64_t size, int64_t broken = -1) : size_(size), broken_(broken) {}
   std::string name() const override { return "in memory"; }

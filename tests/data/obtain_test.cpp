@@ -119,7 +119,7 @@ TEST_F(Obtain, WithoutANetworkTheImagesAreGeneratedAndSaidToBe) {
   const Obtained got = obtain_published(cifar10(), options("file:///nowhere/archive.tar.gz", "0123"));
   EXPECT_NE(got.note.find("not CIFAR-10"), std::string::npos) << got.note;
   EXPECT_EQ(got.note.find('\n'), std::string::npos);
-  const DataSplits sets = read_cifar(cifar10(), got.directory);
+  const ImageSplits sets = read_cifar(cifar10(), got.directory);
   EXPECT_EQ(sets.train->name(), "generated (not CIFAR-10)");
   EXPECT_EQ(sets.train->size(), 12);
   EXPECT_EQ(parts_left(), 0);

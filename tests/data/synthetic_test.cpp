@@ -24,7 +24,7 @@ std::array<uint8_t, 3072> draw(int64_t index, int label) {
 TEST(Synthetic, IsReadBackWithItsLabelOnIt) {
   const TemporaryFolder folder;
   write_synthetic(folder.str(), {.train_images = 10'020, .test_images = 33});
-  const DataSplits sets = read_cifar(cifar10(), folder.str());
+  const ImageSplits sets = read_cifar(cifar10(), folder.str());
   EXPECT_EQ(sets.train->size(), 10'020);
   EXPECT_EQ(sets.test->size(), 33);
   EXPECT_EQ(sets.train->name(), "generated (not CIFAR-10)");

@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return fuzz(data, size, [&](const std::string& bytes) {
     for (const char* name : {"/data_batch_1.bin", "/test_batch.bin"})
       std::ofstream(folder + name, std::ios::binary | std::ios::trunc) << bytes;
-    const DataSplits sets = read_cifar(cifar10(), folder);
+    const ImageSplits sets = read_cifar(cifar10(), folder);
     std::vector<uint8_t> pixels(PublishedSet::pixel_bytes);
     for (int64_t i = 0; i < sets.train->size(); ++i) {
       sets.train->image(i, pixels);

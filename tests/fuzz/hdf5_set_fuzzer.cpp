@@ -9,7 +9,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace antichain;
   return fuzz(data, size, [&](const std::string& bytes) {
     const FuzzFile file(bytes);
-    const DataSplits sets = read_hdf5_set(file.path());
+    const ImageSplits sets = read_hdf5_set(file.path());
     std::vector<uint8_t> pixels(size_t(sets.test->image_shape().elements()));
     for (int64_t i = 0; i < sets.test->size(); ++i) {
       sets.test->image(i, pixels);

@@ -10,6 +10,7 @@
 #include "layers/conv2d.h"
 #include "layers/dropout.h"
 #include "layers/flatten.h"
+#include "layers/formula_loss.h"
 #include "layers/global_pool.h"
 #include "layers/linear.h"
 #include "layers/pool.h"
@@ -79,6 +80,16 @@ OpCase fixed_norm(std::string name, Shape x, BatchNormOptions options) {
 OpCase loss(std::string name, int64_t samples, int64_t classes, float smoothing) {
   auto op = std::make_shared<SoftmaxCrossEntropy>(LossOptions{.label_smoothing = smoothing});
   return {std::move(name), op, {{samples, classes}, {samples}}};
+}
+
+OpCase loss_of_positions(std::string name, Shape logits, LossOptions options) {
+  std::vector<int64_t> labels(logits.begin(), logits.end());
+  labels.erase(labels.begin() + 1);
+  return {std::move(name), std::make_shared<SoftmaxCrossEntropy>(options), {logits, Shape(labels)}};
+}
+
+OpCase loss_of_formula(std::string name, std::vector<Shape> x, FormulaLossOptions options) {
+  return {std::move(name), std::make_shared<FormulaLoss>(std::move(options)), std::move(x)};
 }
 
 OpCase loss_of_shares(std::string name, int64_t samples, int64_t classes, float smoothing) {
@@ -221,6 +232,22 @@ std::vector<OpCase> cases() {
       loss("loss", 13, 10, 0),
       loss("loss_smoothed", 5, 17, 0.1f),
       loss("loss_of_padding", 1, 3, 0.1f),  // its only label is −1
+      loss_of_positions("loss_of_weighted_classes", {13, 3},
+                        {.label_smoothing = 0.1f, .class_weights = {0.5f, 2, 0.25f}}),
+      loss_of_positions("loss_of_pixels", {3, 4, 5, 7}, {}),
+      loss_of_positions("loss_of_pixels_ignored_and_weighted", {2, 3, 6, 5},
+                        {.label_smoothing = 0.2f, .class_weights = {1.5f, 2, 0}, .ignore_index = 1}),
+      loss_of_positions("loss_of_tokens", {2, 5, 1100}, {.ignore_index = 255}),
+      loss_of_formula("loss_of_squares", {{5, 3, 4}, {5, 3, 4}},
+                      {.steps = {"subtract x0 x1", "multiply s0 s0"}}),
+      loss_of_formula("loss_of_a_long_row", {{2, 1500}, {2, 1500}}, {.steps = {"subtract x0 x1", "abs s0"}}),
+      loss_of_formula("loss_repeated", {{3, 4, 1}, {3, 1, 5}},
+                      {.steps = {"multiply x0 x1", "sin s0"}, .reduction = FormulaMean::sum}),
+      loss_of_formula("loss_of_itself", {{4, 6}}, {.steps = {"multiply x0 0.5"}}),
+      loss_of_formula("loss_with_constants", {{3, 2, 4}, {3, 2, 4}},
+                      {.steps = {"multiply x0 p", "softplus s0", "multiply s1 x1"},
+                       .constants = {0.5f, -2},
+                       .constants_axis = 1}),
       loss_of_shares("loss_of_shares", 23, 10, 0),
       loss_of_shares("loss_of_shares_smoothed", 11, 17, 0.1f),
       loss_of_shares("loss_of_shares_wide", 3, 1000, 0.1f),

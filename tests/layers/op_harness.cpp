@@ -24,7 +24,7 @@ namespace {
 
 std::optional<DType> label_type(const OpCase& c, size_t input) {
   if (!is_label(c, input)) return std::nullopt;
-  return c.x[1].rank() == 1 ? DType::i32 : DType::f32;
+  return c.x[1] == c.x[0] ? DType::f32 : DType::i32;
 }
 
 struct Bank {
@@ -227,12 +227,12 @@ class OpRun {
   const DropoutKey key_{.seed = 7, .step = 3, .first_sample = 5};
 };
 
-// Returns classes: −1 (padding), 0, 1, … in turn; or each class's share, zeros for the first sample
+// Returns classes: −1 (padding), 0, 1, … in turn, one for each position of a sample; or each class's share, zeros for the first sample
 // (padding), for the others two classes that overlap in every fifth.
 Numbers draw_labels(const OpCase& c, Numbers values) {
   const int64_t samples = c.x[0][0], classes = c.x[0][1];
-  if (c.x[1].rank() == 1) {
-    for (int64_t n = 0; n < samples; ++n) values[size_t(n)] = double(n % (classes + 1)) - 1;
+  if (c.x[1] != c.x[0]) {
+    for (size_t i = 0; i < values.size(); ++i) values[i] = double(int64_t(i) % (classes + 1)) - 1;
     return values;
   }
   std::ranges::fill(values, 0);
@@ -245,7 +245,7 @@ Numbers draw_labels(const OpCase& c, Numbers values) {
 
 }  // namespace
 
-bool is_label(const OpCase& c, size_t input) { return c.op->role() == Role::loss && input == 1; }
+bool is_label(const OpCase& c, size_t input) { return c.op->type() == "softmax_cross_entropy" && input == 1; }
 
 double loss_scale_of(const OpCase& c) { return c.op->role() == Role::loss ? double(0.3f) : 1.0; }
 

@@ -632,18 +632,13 @@ class State(Refused):
         self.assertRegex(said, r"attention in e\.layers\.0\.self_attn \(\S+:\d+\) and 2 more")
 
     def test_losses(self):
-        focal = type("Focal", (nn.CrossEntropyLoss,), {})()
         doubled = nn.CrossEntropyLoss()
         doubled.forward = lambda output, labels: 2 * F.cross_entropy(output, labels)
         for said, loss in (
-            ("ignore_index=0", nn.CrossEntropyLoss(ignore_index=0)),
-            ("weight=…", nn.CrossEntropyLoss(weight=torch.ones(4))),
-            ("reduction='sum'", nn.CrossEntropyLoss(reduction="sum")),
             ("label_smoothing", nn.CrossEntropyLoss(label_smoothing=1.0)),
             ("label_smoothing", nn.CrossEntropyLoss(label_smoothing="0.1")),
-            ("the loss Focal()", focal),
             ("its forward or the loss", doubled),
-            ("the loss MSELoss()", nn.MSELoss()),
+            ("this loss needs labels", nn.MSELoss()),
             ("the loss None", None),
         ):
             with self.subTest(said):

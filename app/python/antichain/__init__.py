@@ -44,10 +44,12 @@ def from_torch(
 
     module          a torch.nn.Module; it is taken in training mode, and stays as it is
     example_inputs  one batch of inputs, N x …: their shape is the model's, their numbers are recorded
-    loss            "cross_entropy"; "nll_loss", of a model that ends with a log_softmax; or a
-                    CrossEntropyLoss
+    loss            "cross_entropy"; "nll_loss", of a model that ends with a log_softmax; a loss of
+                    torch.nn; a function of the model's output and the labels; or a list of these, one for
+                    each output, each alone or in a pair with its weight
     folder          where to write [the module's class and ".antichain", in the current folder]
-    labels          N classes, or N x K shares of classes [0, 1, 2, …]
+    labels          N classes, or N x K shares of classes [0, 1, 2, …]; or the targets of the loss: a
+                    tensor, a list of tensors, or a dictionary of them by their names
     auxiliary       the weight of the loss of each further output; 0 leaves these outputs out
     record          whether to write check.safetensors, which takes a few steps in float64
                     and float32

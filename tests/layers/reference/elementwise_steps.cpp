@@ -1,7 +1,10 @@
 // Carries out formulas (layers/elementwise.h) with the standard library's functions, element by element.
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "layers/elementwise.h"
+#include "layers/formula_loss.h"
 #include "tests/layers/reference/reference.h"
 
 namespace antichain::reference {
@@ -94,17 +97,19 @@ void forward(const Op& op, const Forward& f) {
   }
 }
 
-void backward(const Op& op, const Backward& b) {
-  const auto& of = static_cast<const Elementwise&>(op);
-  std::vector<Operand> operands = operands_of(of, b.x, b.params);
+// `dy_of` gives the gradient of an element of y.
+template <class F>
+void go_back(const Elementwise& of, const Backward& b, std::span<const Tensor> params, int64_t elements,
+             const F& dy_of) {
+  std::vector<Operand> operands = operands_of(of, b.x, params);
   for (Operand& operand : operands)
     operand.gradient = operand.place == Program::parameter
                            ? wanted(b.dw, 0, b.into)
                            : wanted(b.dx, size_t(operand.place), Into::overwrite);
-  for (int64_t i = 0; i < b.dy.elements(); ++i) {
+  for (int64_t i = 0; i < elements; ++i) {
     double value[Program::places], gradient[Program::places] = {};
     compute(of.program, operands, i, value);
-    gradient[of.program.result()] = b.dy.data<double>()[i];
+    gradient[of.program.result()] = dy_of(i);
     for (int s = of.program.steps - 1; s >= 0; --s) {
       const Program::Step& step = of.program.step[s];
       const uint8_t* x = step.operands;
@@ -118,9 +123,49 @@ void backward(const Op& op, const Backward& b) {
   }
 }
 
+void backward(const Op& op, const Backward& b) {
+  const auto dy = [&](int64_t i) { return b.dy.data<double>()[i]; };
+  go_back(static_cast<const Elementwise&>(op), b, b.params, b.dy.elements(), dy);
+}
+
+int64_t elements_of(const Elementwise& formula, std::span<const Tensor> x) {
+  std::vector<Shape> shapes;
+  for (const Tensor& t : x) shapes.push_back(t.shape());
+  return formula.infer(shapes).y.shape.elements();
+}
+
+// The constants of a loss stand in the place of a parameter.
+std::vector<Tensor> constants_of(const FormulaLoss& loss) {
+  const std::vector<float>& constants = loss.options.constants;
+  if (constants.empty()) return {};
+  const Tensor all = Tensor::host({{std::ssize(constants)}, DType::f64});
+  std::ranges::copy(constants, all.data<double>());
+  return {all};
+}
+
+void loss_forward(const Op& op, const Forward& f) {
+  const auto& loss = static_cast<const FormulaLoss&>(op);
+  const std::vector<Tensor> constants = constants_of(loss);
+  const std::vector<Operand> operands = operands_of(loss.formula, f.x, constants);
+  const int64_t samples = f.y.shape()[0], sample = elements_of(loss.formula, f.x) / samples;
+  std::fill_n(f.y.data<double>(), f.y.elements(), 0);
+  for (int64_t i = 0; i < samples * sample; ++i) {
+    double value[Program::places];
+    compute(loss.formula.program, operands, i, value);
+    f.y.data<double>()[2 * (i / sample)] += value[loss.formula.program.result()];
+  }
+}
+
+void loss_backward(const Op& op, const Backward& b) {
+  const auto& loss = static_cast<const FormulaLoss&>(op);
+  go_back(loss.formula, b, constants_of(loss), elements_of(loss.formula, b.x),
+          [&](int64_t) { return double(b.loss_scale); });
+}
+
 }  // namespace
 }  // namespace formulas
 
+KernelEntry formula_loss() { return entry_of(formulas::loss_forward, formulas::loss_backward); }
 KernelEntry elementwise() { return entry_of(formulas::forward, formulas::backward); }
 
 }  // namespace antichain::reference

@@ -32,6 +32,7 @@ class ReferenceBackend : public Backend {
                 {"dropout", dropout()},
                 {"elementwise", elementwise()},
                 {"flatten", flatten()},
+                {"formula_loss", formula_loss()},
                 {"global_average_pool", global_average_pool()},
                 {"group_norm", group_norm()},
                 {"interpolate", interpolate()},

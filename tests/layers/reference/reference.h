@@ -38,6 +38,7 @@ KernelEntry softmax();
 KernelEntry stochastic_depth();
 KernelEntry interpolate();
 KernelEntry elementwise();
+KernelEntry formula_loss();
 // shapes.cpp
 KernelEntry mean();
 KernelEntry permute();

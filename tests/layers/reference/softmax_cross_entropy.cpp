@@ -3,61 +3,92 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "tests/layers/reference/reference.h"
 
 namespace antichain::reference {
 namespace {
 
-std::vector<double> softmax(const double* logits, int64_t classes) {
-  const double largest = *std::max_element(logits, logits + classes);
-  std::vector<double> p(logits, logits + classes);
-  double sum = 0;
-  for (double& value : p) sum += value = std::exp(value - largest);
-  for (double& value : p) value /= sum;
-  return p;
-}
+// One position of one sample: its logits, and what its label says.
+struct Position {
+  std::vector<double> p;       // softmax
+  std::vector<double> target;  // empty where it does not count
+  size_t label = 0;            // the arg max of the shares
+};
 
-// Returns the shares of sample n, of a class or given; none where the sample pads.
-std::vector<double> shares(const Tensor& labels, int64_t n, int64_t classes) {
-  std::vector<double> all(size_t(classes), 0);
-  if (labels.shape().rank() == 2)
-    all.assign(labels.data<double>() + n * classes, labels.data<double>() + (n + 1) * classes);
-  else if (const int32_t label = labels.data<int32_t>()[n]; label >= 0)
-    all[size_t(label)] = 1;
-  return std::ranges::count(all, 0) == classes ? std::vector<double>() : all;
-}
+struct Loss {
+  const SoftmaxCrossEntropy& op;
+  const Tensor &logits, &labels;
+  int64_t classes, positions;
+
+  Loss(const Op& of, const Tensor& x, const Tensor& y)
+      : op(static_cast<const SoftmaxCrossEntropy&>(of)),
+        logits(x),
+        labels(y),
+        classes(x.shape()[1]),
+        positions(x.shape().elements() / (x.shape()[0] * classes)) {}
+
+  int64_t place(int64_t n, int64_t at, int64_t k) const { return (n * classes + k) * positions + at; }
+  double weight(int64_t k) const {
+    const auto& weights = op.options.class_weights;
+    return weights.empty() ? 1 : double(weights[size_t(k)]);
+  }
+
+  std::vector<double> shares(int64_t n, int64_t at) const {
+    std::vector<double> all(size_t(classes), 0);
+    if (labels.dtype() != DType::i32)
+      all.assign(labels.data<double>() + n * classes, labels.data<double>() + (n + 1) * classes);
+    else if (const int32_t label = labels.data<int32_t>()[n * positions + at]; !op.ignores(label))
+      all[size_t(label)] = 1;
+    return all;
+  }
+
+  Position position(int64_t n, int64_t at) const {
+    Position found;
+    for (int64_t k = 0; k < classes; ++k) found.p.push_back(logits.data<double>()[place(n, at, k)]);
+    const double largest = std::ranges::max(found.p);
+    double sum = 0;
+    for (double& value : found.p) sum += value = std::exp(value - largest);
+    for (double& value : found.p) value /= sum;
+    const std::vector<double> share = shares(n, at);
+    if (std::ranges::count(share, 0) == classes) return found;
+    found.label = size_t(std::ranges::max_element(share) - share.begin());
+    const double smoothing = double(op.options.label_smoothing);
+    for (int64_t k = 0; k < classes; ++k)
+      found.target.push_back(weight(k) * ((1 - smoothing) * share[size_t(k)] + smoothing / double(classes)));
+    return found;
+  }
+};
 
 void cross_entropy_forward(const Op& op, const Forward& f) {
-  const double smoothing = static_cast<const SoftmaxCrossEntropy&>(op).options.label_smoothing;
-  const int64_t classes = f.x[0].shape()[1];
+  const Loss loss(op, f.x[0], f.x[1]);
   for (int64_t n = 0; n < f.y.shape()[0]; ++n) {
-    const auto p = softmax(f.x[0].data<double>() + n * classes, classes);
-    const auto share = shares(f.x[1], n, classes);
     double* y = f.y.data<double>() + 2 * n;
     y[0] = y[1] = 0;
-    if (share.empty()) continue;
-    for (size_t k = 0; k < p.size(); ++k) {
-      const double target = (1 - smoothing) * share[k] + smoothing / double(classes);
-      if (target > 0) y[0] -= target * std::log(p[k]);  // p may have become 0
+    double counted = 0;
+    for (int64_t at = 0; at < loss.positions; ++at) {
+      const auto [p, target, label] = loss.position(n, at);
+      if (target.empty()) continue;
+      for (size_t k = 0; k < p.size(); ++k)
+        if (target[k] > 0) y[0] -= target[k] * std::log(p[k]);  // p may have become 0
+      y[1] += size_t(std::ranges::max_element(p) - p.begin()) == label;
+      ++counted;
     }
-    y[1] = std::ranges::max_element(p) - p.begin() == std::ranges::max_element(share) - share.begin();
+    if (counted > 0) y[1] /= counted;
   }
 }
 
 void cross_entropy_backward(const Op& op, const Backward& b) {
-  const double smoothing = static_cast<const SoftmaxCrossEntropy&>(op).options.label_smoothing;
-  const int64_t classes = b.x[0].shape()[1];
+  const Loss loss(op, b.x[0], b.x[1]);
   double* dx = wanted(b.dx, 0, Into::overwrite);
-  for (int64_t n = 0; dx && n < b.x[0].shape()[0]; ++n) {
-    const auto p = softmax(b.x[0].data<double>() + n * classes, classes);
-    const auto share = shares(b.x[1], n, classes);
-    double sum = smoothing;
-    for (const double s : share) sum += (1 - smoothing) * s;
-    for (size_t k = 0; k < share.size(); ++k)
-      dx[size_t(n * classes) + k] =
-          b.loss_scale * (sum * p[k] - (1 - smoothing) * share[k] - smoothing / double(classes));
-  }
+  for (int64_t n = 0; dx && n < b.x[0].shape()[0]; ++n)
+    for (int64_t at = 0; at < loss.positions; ++at) {
+      const auto [p, target, label] = loss.position(n, at);
+      const double sum = std::accumulate(target.begin(), target.end(), 0.0);
+      for (size_t k = 0; k < target.size(); ++k)
+        dx[loss.place(n, at, int64_t(k))] = double(b.loss_scale) * (sum * p[k] - target[k]);
+    }
 }
 
 }  // namespace

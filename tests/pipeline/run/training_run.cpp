@@ -20,7 +20,7 @@ namespace antichain::test {
 namespace {
 
 // A NoiseSet has a few random images, by index.
-class NoiseSet : public DataSet {
+class NoiseSet : public ImageSet {
  public:
   NoiseSet(int64_t size, Shape image) : size_(size), image_(std::move(image)) {}
   std::string name() const override { return "noise"; }
@@ -72,8 +72,8 @@ TrainingRun train_on_threads(const TrainingCase& c, int ranks, const MakePlan& m
   const Shape images = plain.shape(plain.find("images"));
   const Shape image{images[1], images[2], images[3]};
   // The test set's last batch is uneven, and so is the training set's, which is dropped.
-  const DataSplits data{std::make_shared<NoiseSet>(batch * c.steps + 1, image),
-                        std::make_shared<NoiseSet>(batch + 3, image)};
+  const ImageSplits data{std::make_shared<NoiseSet>(batch * c.steps + 1, image),
+                         std::make_shared<NoiseSet>(batch + 3, image)};
   TrainingRun run;
   run_ranks(
       ranks,

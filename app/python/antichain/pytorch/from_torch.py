@@ -10,9 +10,11 @@ from antichain import folder as files
 from antichain.error import AntichainError
 from antichain.folder import graph_text
 from antichain.pytorch.calls import Call, needed
-from antichain.pytorch.capture import capture, check, example_images, told
+from antichain.pytorch.capture import capture, check, copied, example_images, told
+from antichain.pytorch.losses import LogProbabilities, Objective
 from antichain.pytorch.module_state import frozen, what_is_not_done
 from antichain.pytorch.names import name_calls
+from antichain.pytorch.normalise import flat
 from antichain.pytorch.operators import OPERATORS, ROWS
 from antichain.pytorch.record import Training, record
 from antichain.pytorch.refusal import check_module, checked_number, refuse
@@ -31,25 +33,27 @@ class Loss:
     label_smoothing: float = 0.0
 
 
+def is_of_one_label(module, images, loss, labels):
+    """Says whether a loss is the cross-entropy of one label for each sample, without classes that count
+    differently."""
+    if isinstance(loss, torch.nn.CrossEntropyLoss):
+        usual = loss.weight is None and loss.reduction == "mean" and loss.ignore_index == -100
+        if type(loss) is not torch.nn.CrossEntropyLoss or not usual:
+            return False
+    elif not isinstance(loss, str) or loss not in ("cross_entropy", "nll_loss"):
+        return False
+    try:
+        with torch.random.fork_rng(devices=[]):
+            return flat(copied(module)(images.clone()))[0].dim() == 2 or labels is None
+    except Exception:  # which says more when the model is captured
+        return True
+
+
 def label_smoothing_of(loss):
-    """Returns the label smoothing of a loss. Throws AntichainError where it has another option, or is none of
-    those that are supported."""
-    if isinstance(loss, str) and loss in ("cross_entropy", "nll_loss"):
+    """Returns the label smoothing of a loss that is one of one label. Throws AntichainError where that is
+    no share."""
+    if isinstance(loss, str):
         return 0.0
-    if type(loss) is not torch.nn.CrossEntropyLoss:
-        raise AntichainError(
-            f'the loss {loss!r} is not supported; choose "cross_entropy", "nll_loss" behind a '
-            "log_softmax, or a torch.nn.CrossEntropyLoss"
-        )
-    usual = {"weight": None, "reduction": "mean", "ignore_index": -100}
-    for option, value in usual.items():
-        given = getattr(loss, option)
-        if given is not value and (value is None or given != value):
-            shown = "…" if isinstance(given, torch.Tensor) else repr(given)
-            raise AntichainError(
-                f"a CrossEntropyLoss with {option}={shown} is not supported: it has no weights for classes, "
-                "ignores no label and takes the mean of a batch"
-            )
     smoothing = loss.label_smoothing
     if isinstance(smoothing, str) or not 0 <= smoothing < 1:
         raise AntichainError(f"label_smoothing is from 0 to below 1, not {smoothing!r}")
@@ -108,10 +112,10 @@ def checked_labels(labels, batch, classes):
     raise AntichainError(f"labels {why}")
 
 
-def read(module, images, loss, auxiliary, clauses=(), training=True):
+def read(module, images, pick, reserved, clauses=(), training=True):
     """Returns what is captured of a module, the copy of it that ran, the Translation, and the values that
-    losses are taken of. Throws AntichainError, which begins with the clauses, where something is not
-    supported.
+    losses are taken of: `pick` returns these calls of a Captured. Throws AntichainError, which begins with
+    the clauses, where something is not supported.
     """
     clauses = [*clauses]
     try:
@@ -119,27 +123,42 @@ def read(module, images, loss, auxiliary, clauses=(), training=True):
     except AntichainError:
         refuse(clauses)
         raise
-    if auxiliary and len(whole.outputs) == 1:
-        what = "auxiliary is the weight of the loss of each further output"
-        raise AntichainError(f"{what}, but the model has one output")
     for call in whole.calls:
         if call.key == "batch_norm" and not training:  # the mode alone is what differs
             call.kwargs["training"] = True
-    outputs = [logits_of(output, loss) for output in whole.outputs[: None if auxiliary else 1]]
+    outputs = pick(whole)
     captured = dataclasses.replace(whole, calls=needed(whole.calls, outputs), outputs=outputs)
-    name_calls(captured.calls, RESERVED, clauses)
-    t, logits, problems = translate(captured, RESERVED, ROWS)
+    name_calls(captured.calls, reserved, clauses)
+    t, values, problems = translate(captured, reserved, ROWS)
     refuse(clauses, problems, captured.calls, OPERATORS)
-    for i, value in enumerate(logits):
-        if not isinstance(value, Value) or value.rank != 2:
+    for i, value in enumerate(values):
+        if not isinstance(value, Value):
+            raise AntichainError(f"the model returns {value}, which is nothing that it computes")
+        values[i] = t.plain(value)
+    return whole, copy, t, values
+
+
+def pick_logits(loss, auxiliary):
+    """Returns what picks the logits of a cross-entropy of one label."""
+
+    def pick(whole):
+        if auxiliary and len(whole.outputs) == 1:
+            what = "auxiliary is the weight of the loss of each further output"
+            raise AntichainError(f"{what}, but the model has one output")
+        return [logits_of(output, loss) for output in whole.outputs[: None if auxiliary else 1]]
+
+    return pick
+
+
+def check_logits(logits):
+    for value in logits:
+        if value.rank != 2:
             raise AntichainError(
-                f"the model's output has the shape {getattr(value, 'shape', None)}, but cross-entropy "
-                "takes one number for each class, N x K"
+                f"the model's output has the shape {value.shape}, but cross-entropy takes one number for "
+                "each class, N x K; give labels for a loss of each position"
             )
         if value.shape[1] < 2:
             raise AntichainError("the model has one class, but cross-entropy takes two at least")
-        logits[i] = t.plain(value)
-    return whole, copy, t, logits
 
 
 def stored_numbers(name, tensor):
@@ -183,19 +202,19 @@ def stored_state(module, t):
     return {**{name: arrays[name] for name in t.state}, **kept}, notes
 
 
-def graph_json(name, made_by, t, images, labels, losses, logits, notes, kept):
+def graph_json(name, made_by, t, images, targets, losses, notes, not_trained):
+    """`losses` are nodes as dictionaries, the model's own first."""
+
     def entry(name, op, inputs, options):
         return {"name": name, "op": op, "inputs": inputs, **({"options": options} if options else {})}
 
     nodes = [{**entry(n.name, n.op, n.inputs, n.options), "from": str(n.where)} for n in t.nodes]
-    for loss, value in reversed(list(zip(losses, logits))):  # the model's own loss comes last
-        options = {"label_smoothing": loss.label_smoothing, "weight": loss.weight}
-        options = {key: value for key, value in options.items() if value != getattr(Loss, key)}
-        nodes.append(entry(loss.name, "softmax_cross_entropy", [value.node, "labels"], options))
-    kinds = {"images": "float32", "labels": "float32" if labels.is_floating_point() else "int32"}
-    shapes = {"images": images.shape[1:], "labels": labels.shape[1:]}
-    inputs = [{"name": n, "shape": list(shapes[n]), "dtype": kind} for n, kind in kinds.items()]
-    return graph_text(name, made_by, inputs, nodes, notes, kept)
+    nodes += reversed([entry(*loss) for loss in losses])  # the model's own loss comes last
+    inputs = [
+        {"name": n, "shape": [*x.shape[1:]], "dtype": "float32" if x.is_floating_point() else "int32"}
+        for n, x in {"images": images, **targets}.items()
+    ]
+    return graph_text(name, made_by, inputs, nodes, notes, not_trained)
 
 
 def model_name(module):
@@ -209,30 +228,89 @@ def write_folder(*given):
         return written(*given)
 
 
+@dataclasses.dataclass
+class OneLabel:
+    """The cross-entropy of one label for each sample, of the model's output and of auxiliary ones."""
+
+    loss: object  # the user's
+    losses: list
+    targets: dict
+
+    def own(self, dtype):
+        function = loss_function(self.loss)
+        return self.sum_of(lambda loss, output, labels: function(output, labels))
+
+    def read(self, dtype):
+        def cross_entropy(loss, output, labels):  # a log_softmax of a log_softmax is the same
+            return torch.nn.functional.cross_entropy(output, labels, label_smoothing=loss.label_smoothing)
+
+        return self.sum_of(cross_entropy)
+
+    def sum_of(self, loss_of):
+        return lambda outputs, targets: sum(
+            loss.weight * loss_of(loss, output, targets["labels"])
+            for output, loss in zip(outputs, self.losses)
+        )
+
+    def entries(self, logits):
+        for loss, value in zip(self.losses, logits):
+            options = {"label_smoothing": loss.label_smoothing, "weight": loss.weight}
+            options = {key: value for key, value in options.items() if value != getattr(Loss, key)}
+            yield loss.name, "softmax_cross_entropy", [value.node, "labels"], options
+
+
+def without_log_softmax(output):
+    """Returns a model's output, or what its last log_softmax is taken of; that is a part of the loss."""
+    if isinstance(output, Call) and output.key == "log_softmax" and "log_softmax" not in ROWS:
+        return logits_of(output, None)
+    return output
+
+
 def written(module, example_inputs, loss, folder, labels, auxiliary, with_record):
     check_module(module)
     auxiliary = checked_number("auxiliary", auxiliary)
-    smoothing = label_smoothing_of(loss)
-    clauses = what_is_not_done(module)
     images = example_images(example_inputs)
-    whole, copy, t, logits = read(module, images, loss, auxiliary, clauses)
-    losses = [Loss("loss", label_smoothing=smoothing)] + [
-        Loss(t.names.unique(f"loss.auxiliary{i}"), auxiliary, smoothing) for i in range(1, len(logits))
-    ]
+    one_label = is_of_one_label(module, images, loss, labels)
+    smoothing = label_smoothing_of(loss) if one_label else 0
+    clauses = what_is_not_done(module)
+    if one_label:
+        reserved, pick = RESERVED, pick_logits
+    else:
+        if auxiliary:
+            raise AntichainError("auxiliary is for cross-entropy of one label; give a list of losses")
+        objective = Objective(module, images, loss, labels)
+        reserved = (*RESERVED, *objective.targets)
+
+        def pick(*_):
+            return lambda whole: [without_log_softmax(whole.outputs[i]) for i in objective.used]
+
+    whole, copy, t, values = read(module, images, pick(loss, auxiliary), reserved, clauses)
     not_trained = frozen(copy, t.parameters)
-    labels = checked_labels(labels, len(images), logits[0].shape[1])
+    if one_label:
+        check_logits(values)
+        losses = [Loss("loss", label_smoothing=smoothing)] + [
+            Loss(t.names.unique(f"loss.auxiliary{i}"), auxiliary, smoothing) for i in range(1, len(values))
+        ]
+        labels = checked_labels(labels, len(images), values[0].shape[1])
+        objective, outputs = OneLabel(loss, losses, {"labels": labels}), whole.outputs[: len(losses)]
+    else:
+        outputs = [whole.outputs[i] for i in objective.used]
     check(copy, whole, {"images": images})
 
     def read_again(net, x, training):
-        return read(net, x, loss, training and auxiliary, training=training)[2:]
+        return read(net, x, pick(loss, training and auxiliary), reserved, training=training)[2:]
 
-    check_same(module, copy, images, (t, logits), read_again)
+    check_same(module, copy, images, (t, values), read_again)
     arrays, notes = stored_state(module, t)
-    of_losses = dataclasses.replace(whole, outputs=whole.outputs[: len(losses)])
-    training = Training(module, of_losses, loss_function(loss), losses, images, labels)
+    if one_label:
+        entries = [*objective.entries(values)]
+    else:
+        stripped = [without_log_softmax(output) is not output for output in outputs]
+        entries = [*objective.entries(t, [LogProbabilities(v) if s else v for v, s in zip(values, stripped)])]
+    training = Training(module, dataclasses.replace(whole, outputs=outputs), objective, images)
     numbers = record(training, t.nodes, t.state) if with_record else training.compare(1)
 
     name = model_name(module)
-    text = graph_json(name, whole.made_by, t, images, labels, losses, logits, notes, not_trained)
+    text = graph_json(name, whole.made_by, t, images, objective.targets, entries, notes, not_trained)
     folder = f"{name}.antichain" if folder is None else folder
     return files.write_folder(folder, text, arrays, numbers if with_record else None)

@@ -61,16 +61,17 @@ class Training:
 
     module: torch.nn.Module
     captured: object  # all that was read of it
-    loss: object  # the user's, of an output and labels
-    losses: list  # those of graph.json, with their weights
+    # The losses and their targets by name: own(dtype) and read(dtype) return the user's own and those that
+    # were read as functions of outputs and targets.
+    objective: object
     images: torch.Tensor
-    labels: torch.Tensor
 
     def run(self, forward, loss_of, state, steps, dtype, scale=1):
         """Trains tensors for some steps. `forward` returns the outputs for images, and `loss_of` the loss of
-        an output and labels, as one of `losses` has it."""
+        outputs and targets."""
         images = (self.images.double() * scale).to(dtype)
-        labels = self.labels.to(dtype) if self.labels.is_floating_point() else self.labels
+        targets = self.objective.targets.items()
+        targets = {n: y.to(dtype) if y.is_floating_point() else y for n, y in targets}
         is_trained = lambda t: isinstance(t, torch.nn.Parameter) and t.requires_grad
         trained = {name: tensor for name, tensor in state.items() if is_trained(tensor)}
         optimiser = torch.optim.SGD(trained.values(), RATE)
@@ -78,7 +79,7 @@ class Training:
         for _ in range(steps):
             optimiser.zero_grad()
             outputs = forward(images)
-            loss = sum(l.weight * loss_of(l, o, labels) for o, l in zip(outputs, self.losses))
+            loss = loss_of(outputs, targets)
             reported.append(loss.item())
             loss.backward()
             gradients = {n: torch.zeros_like(p) if p.grad is None else p.grad for n, p in trained.items()}
@@ -96,8 +97,8 @@ class Training:
         """Trains a copy of the user's own module."""
         module, state = self.copy(dtype)
         with told("the model can't be trained", users_line), WithoutRandomness():
-            forward, loss_of = lambda x: flat(module(x)), lambda _, o, y: self.loss(o, y)
-            trained = self.run(forward, loss_of, state, steps, dtype, scale)
+            forward = lambda x: flat(module(x))
+            trained = self.run(forward, self.objective.own(dtype), state, steps, dtype, scale)
             # The user's code may have put others in place of the buffers.
             buffers = {name: t.detach().clone() for name, t in module.named_buffers()}
             return dataclasses.replace(trained, after={**trained.after, **buffers})
@@ -125,10 +126,7 @@ class Training:
                     state[name] += 1
             return [found[id(o)] for o in outputs]
 
-        def cross_entropy(loss, output, labels):  # a log_softmax of a log_softmax is the same
-            return torch.nn.functional.cross_entropy(output, labels, label_smoothing=loss.label_smoothing)
-
-        return self.run(forward, cross_entropy, state, steps, dtype)
+        return self.run(forward, self.objective.read(dtype), state, steps, dtype)
 
     def compare(self, steps, look=lambda call, value: None):
         """Returns the floating-point type that the user's code computes in, float64 where it can, and what
@@ -187,10 +185,9 @@ def record(training, nodes, used):
     """Returns arrays by their names in the file. `nodes` are those of the graph, `used` the names of the
     parameters and buffers that they have."""
     shown = {id(node.call): node for node in nodes if node.call}
-    images, labels = training.images, training.labels
     results = {
-        "input.images": images.double().numpy(),
-        "input.labels": labels.double().numpy() if labels.is_floating_point() else labels.int().numpy(),
+        f"input.{name}": x.double().numpy() if x.is_floating_point() else x.int().numpy()
+        for name, x in {"images": training.images, **training.objective.targets}.items()
     }
 
     def keep(call, value):

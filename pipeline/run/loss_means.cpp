@@ -1,0 +1,38 @@
+#include "pipeline/run/loss_means.h"
+
+#include "framework/loss_mean.h"
+
+namespace antichain {
+
+LossMeans::LossMeans(const Graph& graph, const std::vector<NodeId>& nodes) : graph_(graph) {
+  for (const NodeId id : nodes) {
+    const auto* mean = dynamic_cast<const LossMean*>(graph[id].op.get());
+    if (mean && mean->divisor() == LossDivisor::counts) counting_.push_back(id);
+    if (mean && mean->divisor() == LossDivisor::one) sums_.push_back(id);
+  }
+}
+
+LossMeans::Counts LossMeans::counts(BatchSource& source, int microbatches) const {
+  Counts all;
+  for (const NodeId id : counting_) {
+    const Node& node = graph_[id];
+    std::vector<Tensor> x(node.inputs.size());
+    for (size_t i = 0; i < x.size(); ++i)
+      if (graph_[node.inputs[i]].role() == Role::input) x[i] = Tensor::host(graph_[node.inputs[i]].output());
+    for (int m = 0; m < microbatches; ++m) {
+      for (size_t i = 0; i < x.size(); ++i)
+        if (x[i]) source.fill(graph_[node.inputs[i]].name, m, x[i]);
+      all[id] += dynamic_cast<const LossMean&>(*node.op).count(x);
+    }
+  }
+  return all;
+}
+
+std::map<NodeId, double> LossMeans::weights(const Counts& counts, double samples, int batch) const {
+  std::map<NodeId, double> all;
+  for (const NodeId id : counting_) all[id] = graph_[id].signature.loss_weight * samples / counts.at(id);
+  for (const NodeId id : sums_) all[id] = graph_[id].signature.loss_weight * batch;
+  return all;
+}
+
+}  // namespace antichain

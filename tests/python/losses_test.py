@@ -1,0 +1,218 @@
+"""Losses of PyTorch and of one's own train as they do in PyTorch, over whole batches."""
+
+import json
+import os
+import unittest
+
+import h5py
+import numpy
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import antichain
+from in_a_folder import InAFolder
+
+SAMPLES, RATE, EPOCHS = 8, 0.1, 4
+
+
+class UNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.down, self.low = nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 8, 3, stride=2, padding=1)
+        self.up, self.head = nn.ConvTranspose2d(8, 8, 2, 2), nn.Conv2d(16, 3, 1)
+
+    def forward(self, x):
+        high = torch.relu(self.down(x))
+        return self.head(torch.cat([high, self.up(torch.relu(self.low(high)))], 1))
+
+
+class Autoencoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.narrow, self.wide = nn.Linear(12, 4), nn.Linear(4, 12)
+
+    def forward(self, x):
+        return self.wide(torch.relu(self.narrow(x)))
+
+
+class LogProbabilities(Autoencoder):
+    def forward(self, x):
+        return F.log_softmax(super().forward(x), 1)
+
+
+class TwoOutputs(Autoencoder):
+    def forward(self, x):
+        code = self.narrow(x)
+        return self.wide(torch.relu(code)), code
+
+
+class Siren(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.last = nn.Linear(2, 16), nn.Linear(16, 16), nn.Linear(16, 1)
+
+    def forward(self, x):
+        return self.last(torch.sin(3 * self.second(torch.sin(3 * self.first(x)))))
+
+
+def own_loss(output, target):
+    """Is written with functions of its own, added up with weights."""
+    difference = output - target
+    return (difference**2).mean() + 0.1 * difference.abs().sum(1).mean() - output.tanh().sum() / 64
+
+
+def of_two(outputs, target):
+    return F.mse_loss(outputs[0], target) + 0.5 * outputs[1].square().mean()
+
+
+def drawn(*shape):
+    return torch.randn(SAMPLES, *shape)
+
+
+def masks():
+    """Returns labels of pixels of which the samples ignore different numbers, one of them all but one."""
+    labels = torch.randint(0, 3, (SAMPLES, 6, 10))
+    for i in range(SAMPLES):
+        labels[i, : i % 6] = 255
+    labels[3] = 255
+    labels[3, 0, 0] = 1
+    return labels
+
+
+def weights(count):
+    return torch.linspace(0.25, 2, count)
+
+
+PIXELS = {"ignore_index": 255, "weight": weights(3)}
+# A model, its inputs, a loss and its labels.
+CASES = {
+    "pixels": lambda: (UNet(), drawn(3, 6, 10), nn.CrossEntropyLoss(**PIXELS), masks()),
+    "smoothed": lambda: (
+        UNet(), drawn(3, 6, 10), nn.CrossEntropyLoss(label_smoothing=0.1, **PIXELS), masks()
+    ),
+    "sum": lambda: (UNet(), drawn(3, 6, 10), nn.CrossEntropyLoss(ignore_index=255, reduction="sum"), masks()),
+    "weights": lambda: (Autoencoder(), drawn(12), nn.CrossEntropyLoss(weights(12)), torch.arange(SAMPLES)),
+    "nll": lambda: (LogProbabilities(), drawn(12), nn.NLLLoss(weights(12)), torch.arange(SAMPLES)),
+    "mse": lambda: (Autoencoder(), drawn(12), nn.MSELoss(), drawn(12)),
+    "siren": lambda: (Siren(), drawn(2), nn.MSELoss(), drawn(1)),
+    "l1": lambda: (Autoencoder(), drawn(12), nn.L1Loss(reduction="sum"), drawn(12)),
+    "huber": lambda: (Autoencoder(), drawn(12), nn.HuberLoss(delta=0.7), drawn(12)),
+    "smooth_l1": lambda: (Autoencoder(), drawn(12), nn.SmoothL1Loss(beta=0.5), drawn(12)),
+    "bce": lambda: (
+        Autoencoder(), drawn(12), nn.BCEWithLogitsLoss(pos_weight=weights(12)), drawn(12).gt(0).float()
+    ),
+    "own": lambda: (Autoencoder(), drawn(12), own_loss, drawn(12)),
+    "two outputs": lambda: (TwoOutputs(), drawn(12), of_two, drawn(12)),
+    "two losses": lambda: (
+        TwoOutputs(),
+        drawn(12),
+        [nn.MSELoss(), (nn.CrossEntropyLoss(), 0.3)],
+        [drawn(12), torch.arange(SAMPLES) % 4],
+    ),
+}
+
+
+def in_pytorch(model, images, loss, labels):
+    """Returns the losses of some steps of SGD on the whole batch, in float64."""
+    pairs = [l if isinstance(l, tuple) else (l, 1) for l in loss] if isinstance(loss, list) else [(loss, 1)]
+    pairs = [(l.double() if isinstance(l, nn.Module) else l, weight) for l, weight in pairs]
+    model = model.double()
+    labels = labels if isinstance(labels, list) else [labels]
+    labels = [y.double() if y.is_floating_point() else y for y in labels]
+    optimiser = torch.optim.SGD(model.parameters(), RATE)
+    losses = []
+    for _ in range(EPOCHS):
+        output = model(images.double())
+        outputs = output if len(pairs) > 1 else [output]
+        value = sum(weight * l(o, y) for (l, weight), o, y in zip(pairs, outputs, labels))
+        losses.append(value.item())
+        optimiser.zero_grad()
+        value.backward()
+        optimiser.step()
+    return losses
+
+
+class Losses(InAFolder):
+    def write(self, name):
+        """Writes the network and its data, and returns what PyTorch computes with."""
+        torch.manual_seed(1)
+        model, images, loss, labels = CASES[name]()
+        self.net, self.data = str(self.folder / "net.antichain"), str(self.folder / "set.h5")
+        antichain.from_torch(model, images, loss, self.net, labels)
+        every = labels if isinstance(labels, list) else [labels]
+        with h5py.File(self.data, "w") as file:
+            for split in "train", "test":
+                file[f"{split}/x"] = images.numpy()
+                for i, y in enumerate(every):
+                    file[f"{split}/y{i}"] = y.numpy()
+        self.targets = ",".join(f"y{i}" for i in range(len(every)))
+        return model, images, loss, labels
+
+    def train(self, *more, local=1):
+        """Returns the losses of the steps, and what --json says of the run."""
+        metrics, results = str(self.folder / "metrics"), str(self.folder / "json")
+        antichain.run(
+            "train", *"--momentum 0 --weight-decay 0 --lr-schedule constant --warmup-steps 0".split(), *more,
+            graph=self.net, dataset=f"hdf5:{self.data}", inputs="x", targets=self.targets, batch=SAMPLES,
+            microbatches=4, epochs=EPOCHS, lr=RATE, local=local, metrics=metrics, json=results,
+        )
+        with open(metrics) as lines:
+            steps = [json.loads(line) for line in lines]
+        with open(results) as file:
+            return [step["loss"] for step in steps if "step" in step and "rate" in step], json.load(file)
+
+    def test_they_train_as_in_pytorch(self):
+        for name in CASES:
+            with self.subTest(name):
+                right = in_pytorch(*self.write(name))
+                antichain.run("check", graph=self.net)
+                losses, one = self.train()
+                # Float32 rounds at 6e-8, and some thousand numbers are added up.
+                numpy.testing.assert_allclose(losses, right, 1e-5, 1e-6)
+
+    def test_on_two_stages_they_have_the_same_bits(self):
+        for name in ("pixels", "two losses", "siren"):
+            with self.subTest(name):
+                self.write(name)
+                one, two = self.train(), self.train(local=2)
+                self.assertEqual((one[0], one[1]["state"]), (two[0], two[1]["state"]))
+
+    def test_replicas_divide_by_what_all_of_them_count(self):
+        for name in ("smoothed", "weights", "sum"):
+            with self.subTest(name):
+                right = in_pytorch(*self.write(name))
+                losses, _ = self.train("--replicas", "2", local=2)
+                numpy.testing.assert_allclose(losses, right, 1e-5)
+
+    def test_an_evaluation_is_a_mean_over_the_test_set(self):
+        model, images, loss, labels = self.write("pixels")
+        _, trained = self.train("--results", str(self.folder / "run"))
+        results = str(self.folder / "evaluation")
+        antichain.run(
+            "evaluate", graph=self.net, weights=self.net + "/weights.safetensors", batch=3, json=results,
+            dataset=f"hdf5:{self.data}", inputs="x", targets="y0",
+        )
+        with open(results) as file:
+            self.assertAlmostEqual(json.load(file)["loss"], loss(model(images), labels).item(), 5)
+
+    def test_what_is_refused(self):
+        torch.manual_seed(1)
+        model, images, target = Autoencoder(), drawn(12), drawn(12)
+        for sentence, loss, labels in (
+            ("this loss needs labels", nn.MSELoss(), None),
+            ("the loss 3 is not supported", 3, target),
+            ("log_softmax", nn.NLLLoss(), torch.arange(SAMPLES)),
+            ("one number for the batch", lambda o, y: (o - y) ** 2, target),
+            ("does not use labels", lambda o, y: o.mean(), target),
+            ("does not use what the model", lambda o, y: y.mean(), target),
+            ("but there are 8 samples", nn.MSELoss(), target[:3]),
+            ("a sum over the samples", lambda o, y: ((o - y) ** 2).mean(0).max(), target),
+            ("that is summed up", lambda o, y: ((o - y) ** 2).mean().sqrt(), target),
+        ):
+            with self.subTest(sentence), self.assertRaisesRegex(antichain.AntichainError, sentence):
+                antichain.from_torch(model, images, loss, str(self.folder / "no.antichain"), labels)
+
+
+if __name__ == "__main__":
+    unittest.main()
