@@ -48,6 +48,9 @@ def check_same(module, used, images, known, read):
             other = read(module, images[torch.arange(samples) % len(images)], training)
         except AntichainError as problem:
             return str(problem)
+        drawing = [n for _, n in nodes_before(*other, ())[0] if n.op in RANDOM and not training]
+        if drawing:
+            return f"{drawing[0].op} at {drawing[0].where} draws there, too (pass training=self.training)"
         return difference((known[0], known[1][: len(other[1])]), other, () if training else RANDOM)
 
     count = len(images)
