@@ -36,9 +36,15 @@ std::array<float, 3> three(const std::vector<double>& values, const std::string&
   return {at(0), at(1), at(2)};
 }
 
-// Neither mean nor deviation of numbers in [0, 1] is above 1: such attributes are of pixels of 0 to 255.
+// Neither mean nor deviation of numbers in [0, 1] is above 1: such attributes are of pixels of 0 to 255. A
+// deviation below the step from one number to the next was divided by 255 twice.
 void check_unit(const std::vector<double>& mean, const std::vector<double>& deviation,
                 const std::string& file) {
+  if (std::ranges::min(deviation) < 0.99 / 255)
+    throw Error(fmt::format("{}: the attribute std is {:g}, but pixels scaled to [0, 1] differ by 1/255 at "
+                            "least",
+                            file, fmt::join(deviation, " ")),
+                "divide by 255 once, or leave mean and std out, and they are computed");
   if (std::ranges::max(mean) <= 1 && std::ranges::max(deviation) <= 1) return;
   const auto scaled = [](std::vector<double> values) {
     for (double& value : values) value /= 255;

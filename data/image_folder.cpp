@@ -87,7 +87,7 @@ std::vector<fs::path> sorted(auto begin, auto&& wanted) {
   return paths;
 }
 
-// Returns the names of the folders in a folder.
+// Returns the names of the folders in a folder. A link that leads to none may have been one.
 std::vector<std::string> folders_in(const fs::path& folder) {
   std::error_code failed;
   fs::directory_iterator begin(folder, failed);
@@ -96,8 +96,11 @@ std::vector<std::string> folders_in(const fs::path& folder) {
                 "give a folder with one sub-folder of images per class");
   std::vector<std::string> names;
   for (const fs::path& path : sorted(begin, [](const fs::directory_entry& entry) {
-         std::error_code ignored;
-         return entry.is_directory(ignored) && !is_left_behind(entry.path());
+         std::error_code none;
+         if (is_left_behind(entry.path())) return false;
+         if (!entry.exists(none))
+           throw Error(entry.path().string() + " is a link to nothing", "mend or remove the link");
+         return entry.is_directory(none);
        }))
     names.push_back(path.filename().string());
   return names;
@@ -130,8 +133,9 @@ std::vector<fs::path> files_below(const fs::path& folder) {
                       "again",
                       at->path().string()),
           "remove the link");
-    else if (at->is_regular_file(none) ||
-             !at->exists(none))  // a link to nowhere is a file that can't be read
+    else if (at->is_other(none) && looks_like_an_image(at->path()))
+      throw Error(at->path().string() + " is a pipe or a device, not an image", "move it away");
+    else if (!at->is_directory(none))  // a link to nothing is found when it is read
       files.push_back(at->path());
   }
   if (failed)
@@ -209,6 +213,19 @@ void share_out(std::vector<ImageFile> files, int label, double fraction, FileLis
     (for_tests[i] ? lists.test : lists.train).push_back(std::move(files[i]));
 }
 
+// Whether a name has a word for training in it, as that of a split has to which somebody gave another name:
+// train_set, images-train, Training1.
+bool names_training(const std::string& name) {
+  const auto is_letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
+  for (auto at = name.begin(); at != name.end();) {
+    const auto begin = std::find_if(at, name.end(), is_letter);
+    at = std::find_if_not(begin, name.end(), is_letter);
+    const std::string word = lower({begin, at});
+    if (word == "train" || word == "training" || word == "trainset" || word == "trainval") return true;
+  }
+  return false;
+}
+
 FileLists list_one_folder(const fs::path& folder, double test_fraction) {
   FileLists lists{.class_names = class_folders(folder)};
   for (size_t label = 0; label < lists.class_names.size(); ++label) {
@@ -216,6 +233,9 @@ FileLists list_one_folder(const fs::path& folder, double test_fraction) {
     if (const SplitFolders splits = find_splits(of_class); splits.any())
       throw Error(fmt::format("{} is a split within a class", (of_class / splits.first()).string()),
                   "splits are above classes, as in train/cat: move or rename it");
+    if (names_training(lists.class_names[label]) && !folders_in(of_class).empty())
+      throw Error(of_class.string() + " has folders, as a split has, but would be a class by its name",
+                  "rename the splits to train, val and test, or the class");
     share_out(images_of(of_class, int(label), lists.others), int(label), test_fraction, lists);
   }
   return lists;

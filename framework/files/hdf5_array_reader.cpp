@@ -203,6 +203,10 @@ ArrayReader::Opened ArrayReader::open(const std::string& path, ArrayType type) {
   for (const VirtualSource& source : sources) {
     ArrayReader*& reader = readers[source.file];
     if (reader == nullptr) {
+      if (!is_plain_file(source.file))
+        throw Error(fmt::format("{}: there is no file {}, which the virtual dataset '{}' is made of",
+                                state_->name, source.file, path),
+                    "put it where it was");
       state_->sources.push_back(std::make_unique<ArrayReader>(source.file));
       reader = state_->sources.back().get();
       if (source.file != state_->name) opened.sources.push_back(source.file);

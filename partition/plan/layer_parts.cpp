@@ -1,5 +1,5 @@
 // DeepSpeed's PipelineModule is a list of layers, each of which takes the one tensor that the layer before it
-// gives.
+// gives. Its engine trains no stage without parameters, because PyTorch's optimisers refuse to have none.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -69,11 +69,13 @@ std::vector<std::string> listed_layers(const std::vector<int>& layer, const Prof
   return names;
 }
 
-}  // namespace
+bool has_parameters(const std::vector<int>& layer, const Profile& profile) {
+  return std::ranges::any_of(layer, [&](int n) { return profile.nodes[n].cost.param_bytes > 0; });
+}
 
 // Where branches make a part of several nodes, a layer is the module around them, with what that module
 // computes before and behind the branches.
-Layers layers_of_one_tensor(const Profile& profile, SplitCuts) {
+Layers listed_modules(const Profile& profile) {
   Layers layers;
   std::vector<std::string> around;  // per layer
   std::string module;               // of the last layer, where it has branches
@@ -98,11 +100,39 @@ Layers layers_of_one_tensor(const Profile& profile, SplitCuts) {
   return layers;
 }
 
+}  // namespace
+
+// Any cut is possible that has parameters on both sides, but only one of those between two layers that have
+// some: the one at which the fewest bytes cross, and the last of equal ones, which no change in place rules
+// out.
+Layers layers_of_one_tensor(const Profile& profile, SplitCuts cuts) {
+  const Layers modules = listed_modules(profile);
+  const auto bytes_before = [&](size_t l) { return profile.nodes[modules[l - 1].back()].cost.output_bytes; };
+  std::vector<bool> begins(modules.size());
+  std::vector<size_t> possible;  // layers before which the next cut may come
+  bool trained = false;
+  for (size_t l = 0; l < modules.size(); ++l) {
+    if (trained) possible.push_back(l);
+    if (!has_parameters(modules[l], profile)) continue;
+    if (cuts == SplitCuts::any_at_once && trained)
+      possible = {*std::ranges::min_element(possible.rbegin(), possible.rend(), {}, bytes_before)};
+    for (const size_t first : possible) begins[first] = true;
+    possible.clear();
+    trained = true;
+  }
+  Layers layers(1);
+  for (size_t l = 0; l < modules.size(); ++l) {
+    if (begins[l]) layers.emplace_back();
+    layers.back().insert(layers.back().end(), modules[l].begin(), modules[l].end());
+  }
+  return layers;
+}
+
 std::string layer_parts(const Plan& plan, const Profile& profile) {
   const std::vector<int> stage_of = plan.stage_of(int(profile.nodes.size()));
   std::vector<std::string> lines;
   std::vector<size_t> parts;  // the first layer of each stage
-  for (const std::vector<int>& layer : layers_of_one_tensor(profile, SplitCuts::any_at_once)) {
+  for (const std::vector<int>& layer : listed_modules(profile)) {
     const int stage = stage_of[layer[0]];
     for (const int n : layer)
       if (stage_of[n] != stage)
@@ -118,6 +148,12 @@ std::string layer_parts(const Plan& plan, const Profile& profile) {
     throw Error(
         fmt::format("stage {} has nothing but the loss, which is no layer of DeepSpeed", parts.size()),
         "plan for fewer stages");
+  for (size_t s = 0; s < plan.stages.size(); ++s)
+    if (!has_parameters(plan.stages[s].nodes, profile))
+      throw Error(fmt::format("stage {}, which begins with {}, has no parameters, and DeepSpeed can't train "
+                              "such a stage, because PyTorch's optimisers refuse to have none",
+                              s, profile.nodes[plan.stages[s].nodes[0]].name),
+                  "plan by the method antichain, which then cuts elsewhere, or for fewer stages");
   parts.push_back(lines.size());
   return fmt::format("{{\n  \"parts\": [{}],\n  \"layers\": [\n{}\n  ]\n}}\n", fmt::join(parts, ", "),
                      fmt::join(lines, ",\n"));

@@ -50,7 +50,8 @@ std::string split_points(const Plan&, const Profile&);
 Layers layers_between_split_points(const Profile&, SplitCuts);
 // Returns a JSON object: "parts" has the first layer of each stage and then the number of layers, as
 // PipelineModule.parts of DeepSpeed; "layers" has the names of each layer's nodes. A layer is what lies
-// between two places where only one tensor passes; where it has branches, the module around them.
+// between two places where only one tensor passes; where it has branches, the module around them. Each stage
+// has parameters.
 std::string layer_parts(const Plan&, const Profile&);
 Layers layers_of_one_tensor(const Profile&, SplitCuts);
 // Returns the text for --pipeline-model-parallel-layout of Megatron-LM: Ett|t*4|ttL has the embedding, the

@@ -175,6 +175,8 @@ TEST(Hdf5Set, RefusesWhatIsMissingOrWrong) {
                  {"write mean 0 and std 1"});
   expect_refused({.attributes = {{"mean", std::vector<double>{0}}, {"std", std::vector<double>{0}}}},
                  {"'std'", "positive"});
+  expect_refused({.attributes = {{"mean", std::vector<double>{0.002}}, {"std", std::vector<double>{0.001}}}},
+                 {"std is 0.001, but pixels scaled to [0, 1] differ by 1/255 at least"});
   expect_error([] { read_hdf5_set("/nowhere.h5"); }, {"/nowhere.h5"});
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdlib>
 #include <numeric>
@@ -232,8 +233,13 @@ TEST(ImageFolder, SplitsAreSplitsAndWhatSystemsLeaveIsNothing) {
       {{"a/train/1.png", "a/test/1.png"}, "S/a/train is a split within a class"},
       {{"train/a/1.png", "train/b/1.png", "test/c/1.png"}, "S/test/c is a class that S/train has not"},
       {{"train/a/1.png", "test/a/1.png"}, "--test-fraction is given, but S/test has images for tests", 0.2},
+      {{"train_set/a/1.png", "test_set/a/1.png"}, "S/train_set has folders, as a split has, but would be a"},
+      {{"Training1/x/a/1.png", "Test1/x/a/1.png"}, "S/Training1 has folders"},
+      {{"images-train/a/1.png", "images-train/b/1.png"}, "S/images-train has folders"},
       // a class that is called so
       {{"bus/1.png", "bus/2.png", "train/1.png", "train/2.png"}, "2, 2: bus train"},
+      {{"trainers/x/1.png", "trainers/2.png", "train_red/1.png", "train_red/2.png"},
+       "2, 2: train_red trainers"},
       // hidden things
       {{"a/1.png", "a/2.png", "b/1.png", "b/2.png", ".ipynb_checkpoints/x.png", ".git/x.png",
         "__MACOSX/a/x.png", "lost+found/x.png", "@eaDir/x.png", "a/.ipynb_checkpoints/x.png", "a/._1.png",
@@ -276,6 +282,11 @@ TEST(ImageFolder, NamesWhatIsMissing) {
   expect_error([&] { open_image_folder(folder.str(), {}); }, {folder.str(), "no sub-folders"});
   std::filesystem::create_directories(folder.path() / "a");
   expect_error([&] { open_image_folder(folder.str(), {}); }, {folder.str() + "/a", "no images"});
+  std::filesystem::create_symlink("nowhere", folder.path() / "b");
+  expect_error([&] { open_image_folder(folder.str(), {}); }, {folder.str() + "/b is a link to nothing"});
+  std::filesystem::remove(folder.path() / "b");
+  ASSERT_EQ(mkfifo((folder.path() / "a/1.png").c_str(), 0600), 0);
+  expect_error([&] { open_image_folder(folder.str(), {}); }, {"a/1.png is a pipe or a device"});
 }
 
 }  // namespace

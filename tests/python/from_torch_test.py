@@ -430,7 +430,7 @@ def of_modules(change):
             nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Dropout(0.1), nn.Flatten(), nn.Linear(288, 4)
         )
         other = change(model)
-        return other if isinstance(other, (int, type, Freezing)) else model
+        return other if isinstance(other, (int, type, Freezing, torch.jit.ScriptModule)) else model
 
     return make
 
@@ -496,6 +496,7 @@ class State(Refused):
             "0.weight = 6.weight are": lambda m: m.append(nn.Conv2d(3, 8, 3))
             and setattr(m[6], "weight", nn.Parameter(m[0].weight.data[4:])),
             "5.bias is expanded": lambda m: setattr(m[5], "bias", nn.Parameter(torch.ones(1).expand(4))),
+            "is a program of torch.jit (give the module": lambda m: torch.jit.script(m),
             "the network's 0.weight is not in": lambda m: m._register_state_dict_hook(
                 lambda m, state, *_: state.update({"0.weight": state["0.weight"] / 2})
             ),
@@ -590,6 +591,8 @@ class State(Refused):
             said = self.refused(Net(f, norm=nn.BatchNorm2d(8)), record=False)
             self.assertIn("the model computes something else in evaluation mode: ", said)
             self.assertIn(HERE + ":", said)
+        said = self.refused(Net(lambda self, x: F.dropout(x, 0.1)), record=False)
+        self.assertRegex(said, rf"evaluation mode: dropout at .*, {HERE}:\d+ draws there, too")
 
     def test_what_differs_from_call_to_call(self):
         def counting_members(self, x):

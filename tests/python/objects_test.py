@@ -143,7 +143,7 @@ class Objects(InAFolder):
             pathlib.Path("heard").touch()
 
         with mock.patch.dict(os.environ, {"ANTICHAIN": str(stand_in)}):
-            ran = antichain.run("train", listener=listener)
+            ran = antichain.run("train", listener=listener, results=None)
             with self.assertRaises(antichain.AntichainError) as caught:
                 antichain.run("train", "bad", listener=listener)
             with self.assertRaises(KeyboardInterrupt):

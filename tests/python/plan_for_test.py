@@ -5,6 +5,7 @@ import copy
 import json
 import os
 import re
+import tempfile
 import unittest
 
 import torch
@@ -180,26 +181,45 @@ def planned(module, images, cuts):
     return antichain.plan(profile, stages=len(cuts) + 1, method="handsplit", cuts=",".join(cuts))
 
 
-def deepspeed_stage(deepspeed, net, parts, rank):
-    """Returns the stage that DeepSpeed builds for a rank, of which there is none but this process: PyTorch's
-    "fake" backend stands for the others."""
-    from torch.testing._internal.distributed.fake_pg import FakeStore
+def train(net, batches):
+    """Trains a copy of a network for three steps, and returns its parameters."""
+    net = copy.deepcopy(net)
+    sgd = torch.optim.SGD(net.parameters(), 0.1)
+    for _ in range(3):
+        sgd.zero_grad()
+        for images, labels in batches:
+            (nn.functional.cross_entropy(net(images), labels) / len(batches)).backward()
+        sgd.step()
+    return dict(net.named_parameters())
+
+
+def train_by_deepspeed(rank, net, batches, parts, folder):
+    """Trains one stage as `train` does, by DeepSpeed's engine on CPUs, and saves its parameters."""
+    stages, batch = len(parts) - 1, len(batches[0][0])
+    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(stages), DS_ACCELERATOR="cpu")
+    torch.set_num_threads(1)
+    import deepspeed
 
     class Planned(deepspeed.pipe.PipelineModule):
         def _partition_layers(self, method):
             self.parts = parts
             self._set_bounds(parts[self.stage_id], parts[self.stage_id + 1])
 
-    stages = len(parts) - 1
-    os.environ.update(RANK=str(rank), LOCAL_RANK="0", WORLD_SIZE=str(stages))
     deepspeed.ops.__compatible_ops__.clear()  # so it compiles none
-    torch.distributed.init_process_group("fake", rank=rank, world_size=stages, store=FakeStore())
-    try:
-        deepspeed.init_distributed("fake", verbose=False)
-        return Planned([*copy.deepcopy(net)], num_stages=stages)
-    finally:
-        torch.distributed.destroy_process_group()
-        deepspeed.comm.comm.cdb = None
+    ranks = {"init_method": f"file://{folder}/ranks", "rank": rank, "world_size": stages}
+    deepspeed.init_distributed("gloo", auto_mpi_discovery=False, verbose=False, **ranks)
+    own = copy.deepcopy(net)  # the processes share its tensors
+    stage = Planned([*own], num_stages=stages, loss_fn=nn.CrossEntropyLoss())
+    config = {
+        "train_batch_size": batch * len(batches),
+        "train_micro_batch_size_per_gpu": batch,
+        "gradient_clipping": 0.0,  # 1 is its default
+    }
+    sgd = torch.optim.SGD(stage.parameters(), 0.1)
+    engine, *_ = deepspeed.initialize(model=stage, optimizer=sgd, config=config)
+    for _ in range(3):
+        engine.train_batch(iter(batches))
+    torch.save({name: p.detach() for name, p in stage.named_parameters()}, f"{folder}/{rank}.pt")
 
 
 def megatron_layouts():
@@ -264,11 +284,14 @@ class PlanFor(unittest.TestCase):
         self.assertEqual(text["megatron"].count("|"), 2)
         self.assertEqual(layers_of(text["megatron"]), 6)
 
-    def test_deepspeed_gives_each_stage_its_layers(self):
-        deepspeed = skip_without(lambda: __import__("deepspeed"))
+    def test_deepspeed_trains_the_planned_stages(self):
+        skip_without(lambda: __import__("deepspeed"))
+        torch.set_num_threads(1)
         mlp = nn.Sequential(*(layer for _ in range(5) for layer in (nn.Linear(16, 16), nn.Tanh())))
-        for net, images in ((mlp, torch.randn(4, 16)), (MODELS[1][0], MODELS[1][1][0])):
-            profile = antichain.profile_torch(net, images, seconds=0.0)
+        for net, shape in ((mlp, (16,)), (MODELS[1][0], (3, 8, 8))):
+            batches = [(torch.randn(4, *shape), torch.arange(4)) for _ in range(4)]
+            profile = antichain.profile_torch(net, batches[0][0], seconds=0.0)
+            trained = train(net, batches)
             for stages in range(2, 5):
                 plan = antichain.plan(profile, stages=stages, runtime="deepspeed")
                 file = json.loads(plan.text_for("deepspeed"))
@@ -277,18 +300,17 @@ class PlanFor(unittest.TestCase):
                     [{name.split(".")[0] for name in layer} for layer in file["layers"]],
                     [{str(i)} for i in range(len(net))],
                 )
-                x, held = images, []
-                for rank in range(stages):
-                    part = deepspeed_stage(deepspeed, net, file["parts"], rank)
-                    names = [name for name, _ in part.named_parameters()]
-                    self.assertEqual(
-                        {name.split(".")[0] for name in names},
-                        {n.split(".")[0] for n in plan.stages[rank] if n in with_parameters(plan)},
-                    )
-                    held += names
-                    x = part(x)
-                self.assertEqual(held, [name for name, _ in net.named_parameters()])
-                torch.testing.assert_close(x, net(images))
+                with tempfile.TemporaryDirectory() as folder:
+                    given = (net, batches, file["parts"], folder)
+                    torch.multiprocessing.spawn(train_by_deepspeed, given, stages)
+                    held = [torch.load(f"{folder}/{rank}.pt") for rank in range(stages)]
+                for names, stage in zip(map(set, plan.stages), held):
+                    modules = {name.split(".")[0] for name in names & with_parameters(plan)}
+                    self.assertEqual({name.split(".")[0] for name in stage}, modules)
+                together = {name: p for stage in held for name, p in stage.items()}
+                self.assertEqual(list(together), list(trained))
+                for name, p in trained.items():
+                    self.assertTrue(torch.equal(p, together[name]), name)
 
     def test_megatron_reads_the_layout(self):
         layouts = skip_without(megatron_layouts)

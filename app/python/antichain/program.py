@@ -173,7 +173,7 @@ def run(command, *arguments, listener=print_line, **options):
     command = command.split() if isinstance(command, str) else None
     if not command:
         raise AntichainError('the command is a text, such as "train" or "data pack"')
-    held = None
+    held, options = None, {name: value for name, value in options.items() if value is not None}
     if command[0] in WITH_RESULTS and not {"json", "config", "results"}.intersection(options):
         held = tempfile.TemporaryDirectory()
         options["json"] = os.path.join(held.name, "results.json")
@@ -189,7 +189,7 @@ def run(command, *arguments, listener=print_line, **options):
 def _results(options, output):
     """Returns what the JSON file says that a command wrote, or None."""
     file = options.get("json")
-    if file is None and options.get("results") is not None:
+    if file is None and "results" in options:
         file = os.path.join(options["results"], "summary.json")
     if file is None:
         return None

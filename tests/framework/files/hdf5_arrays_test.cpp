@@ -117,7 +117,7 @@ TEST_F(Elsewhere, AVirtualDatasetThatIsNotWholeIsRefused) {
     std::string why;
   } cases[] = {{{{"part.h5", "y", 0}}, "has 24 values, but its sources cover 12"},
                {{{"part.h5", "y", 0}, {"part.h5", "y", 2}}, "has 24 values, but its sources cover 18"},
-               {{{"part.h5", "y", 0}, {"gone.h5", "y", 4}}, "gone.h5"},
+               {{{"part.h5", "y", 0}, {"gone.h5", "y", 4}}, "which the virtual dataset 'x' is made"},
                {{{"part.h5", "y", 0}, {"part.h5", "gone", 4}}, "no dataset 'gone'"},
                {{{"part.h5", "y", 0}, {"part.h5", "wide", 4}}, "'wide' is uint16"},
                {{{"part.h5", "y", 0, 8}}, "does not fit 'y'"},

@@ -33,9 +33,9 @@ struct ModuleNet {
   int layer(const std::string& name, std::vector<int> inputs, std::vector<std::string> absorbed = {}) {
     return node(name, std::move(inputs), 8, std::move(absorbed));
   }
-  // A node whose call a module made; those modules were recorded.
+  // A node whose call a module made; those modules were recorded. A module has parameters.
   int call(const std::string& name, const std::string& module, std::vector<int> inputs) {
-    const int n = node(name, std::move(inputs));
+    const int n = node(name, std::move(inputs), module.empty() ? 0 : 8);
     profile.nodes[n].module = module;
     profile.nodes[n].op = "call";
     return n;
@@ -263,6 +263,24 @@ TEST(RuntimeFormat, DeepSpeedsLayersPassOneTensor) {
   EXPECT_EQ(blocks["parts"], json({0, 2, 5}));
   expect_has(net.refused("deepspeed", {"loss"}), "stage 1 has nothing but the loss");
   EXPECT_EQ(json::parse(encoder(6).text("deepspeed", {"layers.2.self_attn"}))["layers"].size(), 8);
+}
+
+TEST(RuntimeFormat, EachStageOfDeepSpeedHasParameters) {
+  ModuleNet net = perceptron(4);  // a, tanh, b, tanh_1, c, tanh_2, d, tanh_3
+  EXPECT_EQ(json::parse(net.text("deepspeed", {"tanh", "c"}))["parts"], json({0, 1, 4, 8}));
+  expect_has(net.refused("deepspeed", {"tanh", "b"}), "stage 1, which begins with tanh, has no parameters");
+  expect_has(net.refused("deepspeed", {"tanh_3"}), "stage 1, which begins with tanh_3, has no parameters");
+  EXPECT_EQ(layers_for("deepspeed", net.profile, SplitCuts::one_by_one).size(), 7);
+  const auto firsts = [&] {
+    std::vector<std::string> names;
+    for (const std::vector<int>& layer : layers_for("deepspeed", net.profile))
+      names.push_back(net.profile.nodes[layer[0]].name);
+    return names;
+  };
+  EXPECT_EQ(firsts(), (std::vector<std::string>{"a", "b", "c", "d"}));
+  for (ProfileNode& node : net.profile.nodes)
+    if (node.name == "tanh_1") node.cost.output_bytes *= 4;
+  EXPECT_EQ(firsts(), (std::vector<std::string>{"a", "b", "tanh_1", "d"}));
 }
 
 TEST(RuntimeFormat, MegatronCountsTransformerLayers) {

@@ -115,6 +115,9 @@ def what_is_not_done(module):
         "{} is compiled by torch.compile (give the module itself, its _orig_mod)": of_modules(
             lambda m: hasattr(m, "_orig_mod")
         ),
+        "{} is a program of torch.jit (give the module that it was made of)": of_modules(
+            lambda m: isinstance(m, torch.jit.ScriptModule)
+        ),
         "the gradient of the parameter {} has a hook (remove it)": of_parameters(_gradient_hooks),
         "{} is computed before each pass, as weight_norm, spectral_norm and pruning do "
         "(remove_parametrizations, remove_weight_norm and the like make it a parameter)": computed,

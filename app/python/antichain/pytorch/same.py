@@ -8,8 +8,9 @@ import torch
 from antichain.error import AntichainError
 from antichain.graph_operators import needed
 
-# Nodes that evaluation leaves out, and what it has for all nodes.
-OF_THE_MODE = ("dropout", "stochastic_depth", "fixed_statistics")
+# Nodes that evaluation leaves out, and with them what it has for all nodes.
+DRAWING = ("dropout", "stochastic_depth")
+OF_THE_MODE = (*DRAWING, "fixed_statistics")
 
 
 def nodes_before(t, logits, without):
@@ -50,6 +51,9 @@ def check_same(module, used, images, known, read):
             other = read(module, images[torch.arange(samples) % len(images)], training)
         except AntichainError as problem:
             return str(problem)
+        drawing = [n for _, n in nodes_before(*other, ())[0] if n.op in DRAWING and not training]
+        if drawing:
+            return f"{drawing[0].op} at {drawing[0].where} draws there, too (pass training=self.training)"
         return difference((known[0], known[1][: len(other[1])]), other, () if training else OF_THE_MODE)
 
     count = len(images)
