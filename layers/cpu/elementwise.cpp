@@ -309,8 +309,8 @@ class ElementwiseKernel : public Kernel {
   std::optional<Activation> padded_;
 };
 
-// The loss of a formula (layers/formula_loss.h). Its constants are copied to where kernels of all engines have
-// them.
+// The loss of a formula (layers/formula_loss.h). Its constants are copied to where kernels of all engines
+// have them.
 class FormulaLossKernel : public ElementwiseKernel<float> {
  public:
   FormulaLossKernel(const FormulaLoss& op, std::span<const TensorSpec> x)

@@ -227,8 +227,8 @@ class OpRun {
   const DropoutKey key_{.seed = 7, .step = 3, .first_sample = 5};
 };
 
-// Returns classes: −1 (padding), 0, 1, … in turn, one for each position of a sample; or each class's share, zeros for the first sample
-// (padding), for the others two classes that overlap in every fifth.
+// Returns classes: −1 (padding), 0, 1, … in turn, one for each position of a sample; or each class's share,
+// zeros for the first sample (padding), for the others two classes that overlap in every fifth.
 Numbers draw_labels(const OpCase& c, Numbers values) {
   const int64_t samples = c.x[0][0], classes = c.x[0][1];
   if (c.x[1] != c.x[0]) {

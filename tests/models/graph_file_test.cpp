@@ -105,7 +105,18 @@ struct Everything {
     x = adaptive_average_pool(g, "adaptive", x, {2, 3});
     x = dropout(g, "drop", flatten(g, "flatten", x), 0.3);
     x = linear(g, "fc", x, {.out = 5, .bias = false, .weight_init = Initialiser::constant(0.5f)});
-    softmax_cross_entropy(g, "loss", x, labels, {.label_smoothing = 0.1f, .weight = 2});
+    formula_loss(g, "own", {x},
+                 {.steps = {"multiply x0 p", "abs s0"},
+                  .constants = {1, 0.1f, -3, 4, 5},
+                  .constants_axis = 1,
+                  .reduction = FormulaMean::sum,
+                  .weight = 0.5});
+    softmax_cross_entropy(g, "loss", x, labels,
+                          {.label_smoothing = 0.1f,
+                           .weight = 2,
+                           .class_weights = {0.1f, 1, 2, 3, 4},
+                           .ignore_index = 4,
+                           .reduction = Reduction::sum});
   }
 };
 
@@ -160,6 +171,11 @@ TEST(GraphFile, EveryOptionIsPartOfTheHash) {
                                                {"function", "silu"},
                                                {"label_smoothing", 0.5},
                                                {"weight", 1},
+                                               {"constants", {2}},
+                                               {"constants_axis", -1},
+                                               {"class_weights", {1}},
+                                               {"ignore_index", 3},
+                                               {"reduction", "mean"},
                                                {"weight_init", {{"kind", "normal"}, {"a", 7}}},
                                                {"bias_init", {{"kind", "normal"}, {"a", 7}}}};
   int options_seen = 0;

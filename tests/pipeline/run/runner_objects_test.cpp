@@ -102,7 +102,7 @@ class HostNumbersOfAStage : public ::testing::Test {
     std::fill_n(two.memory.output(two.graph.find("labels"), 0).data<int32_t>(), 2, 0);
     calls.begin_step(input, timer, spoil);
     numbers.set_judge([&](const NumberReport& report) { return !(heard = report).bad; }, true);
-    numbers.begin_step();
+    numbers.begin_step(input);
   }
   TwoStages two;
   NodeCalls calls{two.model, two.model.nodes(), two.memory, two.seat, Mode::train, *two.device};
