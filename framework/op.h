@@ -35,6 +35,8 @@ struct ParamSpec {
   Shape shape;  // logical: O x I x H x W for convolutions, O x I for linear, C for vectors
   Initialiser init;
   DType dtype = DType::f32;
+  // Of a parameter that an earlier node has, too: that one's full name, which is then the full name of both.
+  std::string of = {};
 };
 
 enum class Role { input, compute, loss };

@@ -36,7 +36,8 @@ struct InfoOptions {
 
 int64_t parameters(const Node& node) {
   int64_t count = 0;
-  for (const ParamSpec& param : node.signature.params) count += param.shape.elements();
+  for (const ParamSpec& param : node.signature.params)
+    if (param.of.empty()) count += param.shape.elements();
   return count;
 }
 

@@ -9,14 +9,14 @@
 namespace antichain {
 namespace {
 
-// Calls f(full name, gradient) for each parameter that is trained.
+// Calls f(full name, gradient) for each parameter that is trained, once where several nodes have it.
 template <class F>
 void for_each_gradient(const RankModel& model, const F& f) {
   for (const NodeId id : model.nodes()) {
     if (!model.graph().needs_gradient(id)) continue;
     const Node& node = model.graph()[id];
     for (size_t i = 0; i < node.signature.params.size(); ++i)
-      f(full_name(node, node.signature.params[i]), model[id].gradients[i]);
+      if (!model[id].again[i]) f(full_name(node, node.signature.params[i]), model[id].gradients[i]);
   }
 }
 

@@ -10,6 +10,7 @@
 #include "layers/pool.h"
 #include "layers/relu.h"
 #include "models/model.h"
+#include "tests/pipeline/run/shared_weights.h"
 
 namespace antichain::test {
 
@@ -33,7 +34,9 @@ Graph every_edge(const ModelOptions& options) {
 }
 
 Graph network(std::string_view name, const ModelOptions& options) {
-  return name == "every_edge" ? every_edge(options) : make_model(name, options);
+  if (name == "every_edge") return every_edge(options);
+  if (name == "siamese") return siamese(options);
+  return name == "unrolled" ? unrolled(options) : make_model(name, options);
 }
 
 }  // namespace antichain::test

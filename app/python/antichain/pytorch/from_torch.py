@@ -127,7 +127,7 @@ def read(module, images, loss, auxiliary, clauses=(), training=True):
             call.kwargs["training"] = True
     outputs = [logits_of(output, loss) for output in whole.outputs[: None if auxiliary else 1]]
     captured = dataclasses.replace(whole, calls=needed(whole.calls, outputs), outputs=outputs)
-    name_calls(captured.calls, RESERVED, clauses)
+    name_calls(captured.calls, RESERVED)
     t, logits, problems = translate(captured, RESERVED, ROWS)
     refuse(clauses + frozen(copy, t.parameters), problems, captured.calls, OPERATORS)
     for i, value in enumerate(logits):
@@ -177,17 +177,28 @@ def stored_state(module, t):
                 f"the network's {name} is not in the module's state_dict, or has other numbers there, so "
                 "what is trained could not be taken back (is it a buffer with persistent=False?)"
             )
-    kept = {name: array for name, array in arrays.items() if name not in t.state}
+    first = {id(tensor): name for name, tensor in reversed([*module.state_dict(keep_vars=True).items()])}
+    again = {n: first[id(p)] for n, p in module.state_dict(keep_vars=True).items() if first[id(p)] in t.state}
+    again = {name: t.state[of] for name, of in again.items() if name not in t.state}
+    kept = {name: array for name, array in arrays.items() if name not in {*t.state, *again}}
     notes = [{"name": name, "is": own} for name, own in t.state.items() if own != name]
+    notes += [{"name": name, "also": own} for name, own in again.items()]
     notes += [{"name": n, "shape": list(a.shape), "dtype": str(a.dtype)} for n, a in kept.items()]
-    return {**{name: arrays[name] for name in t.state}, **kept}, notes
+    return {name: arrays[name] for name in (*t.state, *again, *kept)}, notes
 
 
 def graph_json(name, made_by, t, images, labels, losses, logits, notes):
     def entry(name, op, inputs, options):
         return {"name": name, "op": op, "inputs": inputs, **({"options": options} if options else {})}
 
-    nodes = [{**entry(n.name, n.op, n.inputs, n.options), "from": str(n.where)} for n in t.nodes]
+    nodes = [
+        {
+            **entry(n.name, n.op, n.inputs, n.options),
+            **({"shared": n.shared} if n.shared else {}),
+            "from": str(n.where),
+        }
+        for n in t.nodes
+    ]
     for loss, value in reversed(list(zip(losses, logits))):  # the model's own loss comes last
         options = {"label_smoothing": loss.label_smoothing, "weight": loss.weight}
         options = {key: value for key, value in options.items() if value != getattr(Loss, key)}

@@ -24,7 +24,8 @@ def nodes_before(t, logits, without):
         number[node.name] = len(nodes)
         owned = {own for own in weights if own == node.name or own.rpartition(".")[0] == node.name}
         inputs = [number[i] for i in node.inputs]
-        nodes.append(((node.op, node.options, inputs, {weights[own] for own in owned}), node))
+        shared = {own: weights[of] for own, of in node.shared.items()}
+        nodes.append(((node.op, node.options, inputs, {weights[own] for own in owned}, shared), node))
     return nodes, [number[name] for name in outputs]
 
 
