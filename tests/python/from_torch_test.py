@@ -508,9 +508,7 @@ class State(Refused):
             "0 (Conv2d) has a backward hook": lambda m: m[0].register_full_backward_hook(print),
             "0.weight is computed before each pass": lambda m: norm_utils.weight_norm(m[0]),
             "0.weight is computed": lambda m: norm_utils.parametrizations.spectral_norm(m[0]),
-            "0.weight = 6.weight are one tensor": lambda m: m.append(nn.Conv2d(3, 8, 3))
-            and setattr(m[6], "weight", m[0].weight),
-            "0.weight = 6.weight are": lambda m: m.append(nn.Conv2d(3, 8, 3))
+            "0.weight = 6.weight share memory": lambda m: m.append(nn.Conv2d(3, 8, 3))
             and setattr(m[6], "weight", nn.Parameter(m[0].weight.data[4:])),
             "5.bias is expanded": lambda m: setattr(m[5], "bias", nn.Parameter(torch.ones(1).expand(4))),
             "the parameter 0.bias has": lambda m: Freezing(*m),
