@@ -37,14 +37,24 @@ struct Node {
 };
 
 // Returns the full name of a parameter or buffer of the node: "layer1.0.conv1.weight". One without a name has
-// the node's: "features.1.0.layer_scale".
+// the node's: "features.1.0.layer_scale". A parameter that an earlier node has, too, has its name there.
 std::string full_name(const Node&, const ParamSpec&);
-// A StateDict says what holds of a network's state and does not follow from its nodes: what files of weights
-// have otherwise, which are those of a module from which a graph.json was written, and what is frozen. The
-// network's state holds what is kept, as buffers of the node `keeper`.
+// A ParamUse is a node's use of a parameter, by its index in the node's signature.
+struct ParamUse {
+  NodeId node = 0;
+  int param = 0;
+  auto operator<=>(const ParamUse&) const = default;
+};
+// A StateDict says what holds of a network's state and does not follow from its nodes: what is frozen, what is
+// shared, and what files of weights have otherwise, which are those of a module from which a graph.json was
+// written. The network's state holds what is kept, as buffers of the node `keeper`, and a shared parameter
+// once.
 struct StateDict {
-  std::map<std::string, std::string, std::less<>> names;  // by full names, where they differ
-  std::vector<ParamSpec> kept;                            // with which nothing computes
+  using Names = std::map<std::string, std::string, std::less<>>;
+  Names also;    // full names of parameters, by further names that they have in files
+  Names names;   // by full names, where those of files differ
+  Names shared;  // by the name that a node gives its parameter: the full name of an earlier one
+  std::vector<ParamSpec> kept;  // with which nothing computes
   std::string keeper;
   std::set<std::string, std::less<>> frozen;  // full names of the parameters that are not trained
 };
@@ -64,6 +74,16 @@ class Graph {
   NodeId add(std::string name, std::shared_ptr<const Op> op, std::vector<NodeId> inputs);
   NodeId add(std::string name, std::shared_ptr<const Op> op, std::vector<NodeId> inputs, Lowering lowering,
              std::vector<std::string> absorbed = {});
+
+  // Makes one parameter of two: the node's is from now on the one that an earlier node has, value, update and
+  // all, and its gradient is the sum over its uses. `use` is the name that its node gives it ("head.weight"),
+  // `of` the full name of the other ("embed.weight"). Throws Error when there is no such parameter, `of` is
+  // none of an earlier node, or shape or layout differ.
+  void share(const std::string& use, const std::string& of);
+  // Shares all parameters of an earlier node of the same type and options.
+  void share(NodeId use, NodeId of);
+  // Returns the uses of each parameter that has several, ascending, by its full name.
+  const std::map<std::string, std::vector<ParamUse>>& shared() const { return shared_; }
 
   const std::string& model() const { return model_; }
   Precision precision() const { return precision_; }                        // that it was lowered to
@@ -90,6 +110,9 @@ class Graph {
   std::string hash() const;
 
  private:
+  ParamUse parameter(const std::string& own_name) const;
+  void share(Node&, int param, const std::string& of);
+
   std::string model_;
   Precision precision_;
   std::vector<Node> nodes_;
@@ -97,6 +120,7 @@ class Graph {
   std::vector<bool> needs_gradient_;
   std::map<std::string, NodeId, std::less<>> ids_;  // by own and absorbed names
   std::shared_ptr<const StateDict> state_;
+  std::map<std::string, std::vector<ParamUse>> shared_;
 };
 
 // Returns the graph with operators fused where the backend can (framework/fuse.h), the backend's layouts

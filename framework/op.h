@@ -38,6 +38,8 @@ struct ParamSpec {
   // Of a parameter: whether it is trained. The graph sets it. A frozen parameter has neither a gradient nor
   // slots, and no update changes it.
   bool trained = true;
+  // Of a parameter that an earlier node has, too: that one's full name, which is then the full name of both.
+  std::string of = {};
 };
 
 enum class Role { input, compute, loss };

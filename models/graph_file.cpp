@@ -140,21 +140,39 @@ class GraphFile::Reading {
         from.at("inputs").fail(fmt::format("{} are the most", most_inputs_of_node));
       for (const JsonReader& input : inputs) node.inputs.push_back(earlier(input));
       node.op = read_op(type.string(), node.name, from);
+      if (from.has("shared")) read_shared(node, value["shared"], from.at("shared"));
       from.done();
       enter(node.name, from);
       into_.nodes_.push_back(std::move(node));
     }
   }
 
+  StateDict& state() {
+    if (!into_.state_) into_.state_ = std::make_shared<StateDict>();
+    return *into_.state_;
+  }
+
+  // Reads which of the node's parameters are those of earlier nodes.
+  void read_shared(const FileNode& node, const Json& value, JsonReader from) {
+    if (!from.is_object()) from.fail("an object {…} of names of parameters is expected here");
+    for (const auto& [param, of] : value.items())
+      state().shared[param.empty() ? node.name : node.name + "." + param] = from.at(param).string();
+  }
+
   // Reads names of weights that differ from those of the nodes, and tensors that no node has. A whole
   // number is a count, as that of batches.
   void read_state() {
-    auto state = std::make_shared<StateDict>();
+    StateDict* const state = &this->state();
     state->keeper = into_.nodes_.back().name;
     size_t place = 0;
     for (const Json& value : array("state_dict", most_graph_nodes)) {
       JsonReader from(value, into_.origin_, fmt::format("state_dict[{}]", place++));
       std::string own;
+      if (from.has("also")) {
+        state->also[from.at("name").string()] = from.at("also").string();
+        from.done();
+        continue;
+      }
       if (from.has("is")) {
         own = from.at("is").string();
       } else {
@@ -179,7 +197,6 @@ class GraphFile::Reading {
       if (!state->names.try_emplace(own, name).second)
         from.fail(fmt::format("'{}' has another name, too", own));
     }
-    into_.state_ = std::move(state);
   }
 
   std::shared_ptr<const Op> read_op(const std::string& type, const std::string& node, JsonReader& from) {
@@ -280,12 +297,16 @@ double largest_share(const auto& nodes) {
 // Infers all shapes once, so that a network that is read can be built, and notes what it has.
 void GraphFile::check_shapes() {
   const Graph graph = build({.microbatch = checked_microbatch});
-  std::set<std::string> params, frozen;
+  std::set<std::string> params, full_names, frozen;
   size_t renamed = 0;
+  StateDict::Names unshared = state_ ? state_->shared : StateDict::Names();
   for (const Node& node : graph) {
     for (const ParamSpec& param : node.signature.params)
       if (frozen_.erase(graph.file_name(node, param)) > 0) frozen.insert(full_name(node, param));
     const auto enter = [&](const ParamSpec& spec) {
+      if (!spec.of.empty()) unshared.erase(spec.name.empty() ? node.name : node.name + "." + spec.name);
+      if (!spec.of.empty()) return;
+      full_names.insert(antichain::full_name(node, spec));
       const std::string name = graph.file_name(node, spec);
       renamed += name != antichain::full_name(node, spec);
       if (!params.insert(name).second)
@@ -310,6 +331,20 @@ void GraphFile::check_shapes() {
     if (classes_ < 2)
       throw Error(fmt::format("{}: the network has one class", origin_), "a loss takes two at least");
   }
+  for (const auto& [name, of] : state_ ? state_->also : StateDict::Names())
+    if (!full_names.contains(of) || !params.insert(name).second)
+      throw Error(fmt::format("{}: state_dict has '{}' as a further name of '{}', which is {}", origin_, name,
+                              of, full_names.contains(of) ? "another's name" : "no parameter"),
+                  "leave it out");
+  for (const auto& [name, uses] : graph.shared())
+    if (const Node& node = graph[uses[0].node]; !node.signature.params[size_t(uses[0].param)].of.empty())
+      throw Error(fmt::format("{}: node '{}' shares '{}', which is no parameter of an earlier node", origin_,
+                              node.name, name),
+                  "give the full name of one");
+  if (!unshared.empty())
+    throw Error(fmt::format("{}: '{}' shares '{}', but there is no parameter '{}'", origin_,
+                            unshared.begin()->first, unshared.begin()->second, unshared.begin()->first),
+                "leave it out");
   usual_ = {.image = 0,
             .dropout = largest_share<Dropout>(nodes_),
             .stochastic_depth = largest_share<StochasticDepth>(nodes_)};
@@ -451,6 +486,7 @@ std::vector<std::string> state_lines(const StateDict* state) {
   }
   for (const auto& [own, name] : state->names)
     if (!kept.contains(own)) lines.push_back(Json{{"name", name}, {"is", own}}.dump());
+  for (const auto& [name, of] : state->also) lines.push_back(Json{{"name", name}, {"also", of}}.dump());
   return lines;
 }
 
@@ -473,9 +509,11 @@ std::string to_graph_json(const Graph& graph, const std::string& made_by) {
     Json json = {{"name", node.name}, {"op", node.op->type()}, {"inputs", Json::array()}};
     for (NodeId input : node.inputs) json["inputs"].push_back(graph[input].name);
     if (Json options = options_of(*node.op); !options.empty()) json["options"] = std::move(options);
+    for (const ParamSpec& param : node.signature.params)
+      if (!param.of.empty()) json["shared"][param.name] = param.of;
     nodes.push_back(json.dump());
     for (const ParamSpec& param : node.signature.params)
-      if (!param.trained) frozen.push_back(Json(graph.file_name(node, param)).dump());
+      if (!param.trained && param.of.empty()) frozen.push_back(Json(graph.file_name(node, param)).dump());
   }
   const std::vector<std::string> state = state_lines(graph.state().get());
   const auto if_any = [](const char* key, const std::vector<std::string>& lines) {

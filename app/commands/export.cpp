@@ -84,7 +84,7 @@ void check_destination(const ExportOptions& options) {
 void run(const ExportOptions& options) {
   check_destination(options);
   const Graph graph = options.network.made(2);  // batch norm wants two
-  const Weights weights = weights_to_export(graph, options);
+  const Weights weights = with_all_names(graph, weights_to_export(graph, options));
   if (rank_hint() > 0) return;  // under mpirun rank 0 writes
   if (wants_folder(options))
     write_folder(options.out_file, graph, weights);

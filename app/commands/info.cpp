@@ -37,7 +37,7 @@ struct InfoOptions {
 int64_t parameters(const Node& node, bool frozen_ones = true) {
   int64_t count = 0;
   for (const ParamSpec& param : node.signature.params)
-    if (param.trained || frozen_ones) count += param.shape.elements();
+    if (param.of.empty() && (param.trained || frozen_ones)) count += param.shape.elements();
   return count;
 }
 

@@ -45,7 +45,7 @@ std::string wait_of(const Event& recv, const Profile& profile) {
   const Message& message = recv.action.message;
   return fmt::format(
       "waited {} ms for the {} of {}, micro-batch {}, from rank {}", milliseconds(recv.end_s - recv.start_s),
-      message.flow == Flow::activation ? "output" : "gradient",
+      message.flow == Flow::activation ? "output" : words_of(message.flow),
       printable(profile.nodes[size_t(message.tensor)].name), recv.action.microbatch, recv.action.peer);
 }
 

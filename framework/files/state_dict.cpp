@@ -30,6 +30,16 @@ std::string objection(const ParamSpec& spec, const NamedTensor& tensor) {
   return "";
 }
 
+// Returns the names that files have for a parameter besides its first one, which is the value.
+StateDict::Names other_names(const Graph& graph) {
+  if (!graph.state()) return {};
+  StateDict::Names names = graph.state()->also;
+  for (auto& [name, of] : names)
+    if (const auto renamed = graph.state()->names.find(of); renamed != graph.state()->names.end())
+      of = renamed->second;
+  return names;
+}
+
 Tensor drawn(const StateEntry& entry, uint64_t seed) {
   const Tensor plain = Tensor::host({entry.spec->shape, entry.spec->dtype});
   initialise(plain, entry.spec->init, seed, entry.name);
@@ -45,8 +55,9 @@ std::vector<StateEntry> state_entries(const Graph& graph) {
     for (const bool buffer : {false, true}) {
       const auto& specs = buffer ? signature.buffers : signature.params;
       for (size_t i = 0; i < specs.size(); ++i)
-        entries.push_back({id, int(i), buffer, &specs[i], full_name(graph[id], specs[i]),
-                           graph.file_name(graph[id], specs[i])});
+        if (specs[i].of.empty())
+          entries.push_back({id, int(i), buffer, &specs[i], full_name(graph[id], specs[i]),
+                             graph.file_name(graph[id], specs[i])});
     }
   }
   return entries;
@@ -79,10 +90,25 @@ void from_named(const NamedTensor& tensor, const Tensor& plain, const std::strin
 }
 
 int64_t file_bytes(const Graph& graph) {
+  std::map<std::string, int64_t> times;  // that files have a tensor, beyond once
+  for (const auto& [name, of] : other_names(graph)) ++times[of];
   int64_t bytes = 0;
   for (const StateEntry& entry : state_entries(graph))
-    bytes += entry.spec->dtype == DType::i32 ? 8 : 4 * entry.spec->shape.elements();
+    bytes += (1 + times[entry.file_name]) *
+             (entry.spec->dtype == DType::i32 ? 8 : 4 * entry.spec->shape.elements());
   return bytes;
+}
+
+Weights with_all_names(const Graph& graph, const Weights& weights) {
+  Weights all = weights;
+  for (const auto& [name, of] : other_names(graph)) {
+    const NamedTensor* tensor = weights.find(of);
+    if (!tensor || weights.find(name)) continue;
+    NamedTensor again = *tensor;
+    again.name = name;
+    all.add(std::move(again));
+  }
+  return all;
 }
 
 Weights initial_weights(const Graph& graph, uint64_t seed) {
@@ -112,18 +138,30 @@ std::string prefix_of(const Weights& weights) {
 // Finds the tensors of a file by the names that entries have.
 class ByEntry {
  public:
-  ByEntry(const std::vector<StateEntry>& entries, const Weights& weights) : weights_(weights) {
+  ByEntry(const std::vector<StateEntry>& entries, const Weights& weights, const StateDict::Names& others)
+      : weights_(weights) {
+    for (const auto& [name, of] : others) others_[of].push_back(name);
     const bool as_named = std::ranges::any_of(entries, [&](const StateEntry& e) { return find(e); });
     if (!as_named) prefix_ = prefix_of(weights);
   }
   const NamedTensor* find(const StateEntry& entry) const {
     const NamedTensor* found = weights_.find(prefix_ + entry.file_name);
-    return found ? found : weights_.find(prefix_ + entry.name);
+    if (!found) found = weights_.find(prefix_ + entry.name);
+    const std::vector<const NamedTensor*> others = by_other_names(entry);
+    return found || others.empty() ? found : others.front();
+  }
+  std::vector<const NamedTensor*> by_other_names(const StateEntry& entry) const {
+    std::vector<const NamedTensor*> found;
+    if (const auto names = others_.find(entry.file_name); names != others_.end())
+      for (const std::string& name : names->second)
+        if (const NamedTensor* tensor = weights_.find(prefix_ + name)) found.push_back(tensor);
+    return found;
   }
 
  private:
   const Weights& weights_;
   std::string prefix_;
+  std::map<std::string, std::vector<std::string>> others_;  // by the first name in files
 };
 
 bool counts_batches(const StateEntry& entry) {
@@ -136,7 +174,7 @@ Fitted fit(const Graph& graph, const Weights& weights, Fit how, const std::strin
   Fitted fitted;
   std::set<const NamedTensor*> known;
   const std::vector<StateEntry> entries = state_entries(graph);
-  const ByEntry file(entries, weights);
+  const ByEntry file(entries, weights, other_names(graph));
   std::vector<std::string> counts;
   for (const StateEntry& entry : entries) {
     const NamedTensor* tensor = file.find(entry);
@@ -145,8 +183,14 @@ Fitted fit(const Graph& graph, const Weights& weights, Fit how, const std::strin
       continue;
     }
     known.insert(tensor);
-    const std::string why =
+    std::string why =
         tensor ? objection(*entry.spec, *tensor) : fmt::format("'{}' is not in the file", entry.file_name);
+    for (const NamedTensor* other : file.by_other_names(entry)) {
+      known.insert(other);
+      if (other->values != tensor->values)
+        why = fmt::format("'{}' has other numbers than '{}', but they are one parameter", other->name,
+                          tensor->name);
+    }
     if (why.empty())
       fitted.entries.push_back(entry), fitted.tensors.push_back(tensor);
     else

@@ -1,5 +1,6 @@
 // Maps a network to the contents of its weight file: one tensor for every parameter and buffer, named and
-// shaped as in PyTorch's state_dict, in the order of the nodes. Only num_batches_tracked is stored
+// shaped as in PyTorch's state_dict, in the order of the nodes. A parameter that several nodes have is there
+// once, under its first node's name. Only num_batches_tracked is stored
 // differently: the file has an int64 scalar, the network one int32.
 #pragma once
 
@@ -20,13 +21,16 @@ struct StateEntry {
   std::string file_name;            // Graph::file_name()
 };
 std::vector<StateEntry> state_entries(const Graph&);
-int64_t file_bytes(const Graph&);  // of all their values
+int64_t file_bytes(const Graph&);  // of all values that a file has, by all their names
 
 // Returns the tensor as a file has it. `plain` is host memory in plain layout, f32 or i32.
 NamedTensor to_named(const std::string& name, const Tensor& plain);
 // Copies a file's tensor to `plain`. Throws Error naming `origin` and the tensor when shape or type differ,
 // or a count does not fit.
 void from_named(const NamedTensor&, const Tensor& plain, const std::string& origin);
+
+// Returns the weights with those tensors again that files of the network have by several names.
+Weights with_all_names(const Graph&, const Weights&);
 
 // Returns the initial weights of a network: the values that a RankModel draws with this seed.
 Weights initial_weights(const Graph&, uint64_t seed);
@@ -42,7 +46,8 @@ enum class Fit { whole, partial };
 // "_orig_mod." or "model." (DataParallel's, torch.compile's and a module's around it) that all of the file's
 // have is left out. Counts of
 // batches may be missing, as old files do not have them; then they begin at 0, and a sentence of `skipped`
-// says so. With Fit::whole, throws Error naming the first tensor that does not fit otherwise, and how many
+// says so. Where a tensor has several names, the file may have one of them, or all with the same numbers.
+// With Fit::whole, throws Error naming the first tensor that does not fit otherwise, and how many
 // others do not. With Fit::partial, skips those, and throws Error when no tensor fits.
 Fitted fit(const Graph&, const Weights&, Fit, const std::string& origin);
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <string_view>
 
 #include "framework/error.h"
 
@@ -72,9 +74,40 @@ StageSum sum_of(const NodeCost& cost) {
           .kept_bytes = kept_bytes(cost)};
 }
 
+void for_each_shared(const Profile& profile, const std::vector<int>& nodes,
+                     const std::function<void(const SharedUse&, bool again)>& visit) {
+  std::set<std::string_view> known;
+  for (const int n : nodes)
+    for (const SharedUse& use : profile.nodes[size_t(n)].shared) visit(use, !known.insert(use.weight).second);
+}
+
+int64_t held_once_bytes(const Profile& profile, const std::vector<int>& nodes, bool trains) {
+  int64_t bytes = 0;
+  for_each_shared(profile, nodes, [&](const SharedUse& use, bool again) {
+    if (again) bytes += use.bytes + (trains ? use.slot_bytes : 0);
+  });
+  return bytes;
+}
+
+double copies_update_s(const Profile& profile, const std::vector<int>& nodes) {
+  double seconds = 0;
+  for_each_shared(profile, nodes, [&](const SharedUse& use, bool again) {
+    const NodeCost& first = profile.nodes[size_t(use.first)].cost;
+    if (!again && !std::ranges::count(nodes, use.first) && first.param_bytes > 0)
+      seconds += first.update_s * double(use.bytes) / double(first.param_bytes);
+  });
+  return seconds;
+}
+
+void add_shared(StageSum& sum, const Profile& profile, const std::vector<int>& nodes) {
+  sum.held_bytes -= held_once_bytes(profile, nodes, true);
+  sum.update_s += copies_update_s(profile, nodes);
+}
+
 StageSum sum_of(const Profile& profile, const std::vector<int>& nodes) {
   StageSum sum;
   for (const int n : nodes) sum.add(sum_of(profile.nodes[size_t(n)].cost));
+  add_shared(sum, profile, nodes);
   return sum;
 }
 

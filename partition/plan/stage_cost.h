@@ -14,6 +14,9 @@
 //     kept     what forward keeps of one micro-batch for backward: the stash, and the output where some
 //              backward re-reads it
 //     the last is what the other replicas send of the gradients that this one adds up
+//   shared     of a weight that several nodes of the stage have, it holds weight and slots once, and each
+//              node's gradient. A stage without the first of all nodes that have it updates a copy, which
+//              takes as long as the first one's update
 #pragma once
 
 #include <cstdint>
@@ -52,6 +55,15 @@ constexpr Bytes trained_bytes(Bytes weights, Bytes slots) {
 int64_t held_bytes(const NodeCost&);
 int64_t kept_bytes(const NodeCost&);
 
+// Calls visit(use, again) for every use of a shared weight by these nodes (ascending): `again` says that an
+// earlier one of them has it, too.
+void for_each_shared(const Profile&, const std::vector<int>& nodes,
+                     const std::function<void(const SharedUse&, bool again)>& visit);
+// Return what the nodes count of shared weights and need not hold: weights, and slots as well if they train.
+int64_t held_once_bytes(const Profile&, const std::vector<int>& nodes, bool trains);
+// Returns how long the updates of copies take, whose first uses other nodes are.
+double copies_update_s(const Profile&, const std::vector<int>& nodes);
+
 // A StageSum adds up the nodes of a stage. Memory is what the formula above is made of, the weights counted
 // once.
 struct StageSum {
@@ -62,6 +74,8 @@ struct StageSum {
   void add(const StageSum&);
 };
 StageSum sum_of(const NodeCost&);
+// Corrects the sum of these nodes by what they share.
+void add_shared(StageSum&, const Profile&, const std::vector<int>& nodes);
 StageSum sum_of(const Profile&, const std::vector<int>& nodes);
 
 // The first function returns the bytes of one of the stage's devices, rounded up. The second returns those of

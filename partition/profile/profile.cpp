@@ -2,6 +2,8 @@
 #include "partition/profile/profile.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 
 namespace antichain {
 namespace {
@@ -61,6 +63,19 @@ std::vector<std::vector<int>> Profile::consumers() const {
   return consumers;
 }
 
+std::vector<SharedWeight> Profile::shared_weights() const {
+  std::vector<SharedWeight> weights;
+  std::map<std::string, size_t> known;
+  for (size_t n = 0; n < nodes.size(); ++n)
+    for (const SharedUse& use : nodes[n].shared) {
+      const auto [at, added] = known.try_emplace(use.weight, weights.size());
+      if (added) weights.push_back({.bytes = use.bytes, .uses = {}});
+      weights[at->second].uses.push_back({int(n), use.param});
+    }
+  for (SharedWeight& weight : weights) std::ranges::sort(weight.uses, std::greater());
+  return weights;
+}
+
 Profile unpriced(const Graph& lowered, const std::string& device, const Optimiser& optimiser) {
   Profile profile;
   profile.model = lowered.model();
@@ -70,6 +85,15 @@ Profile unpriced(const Graph& lowered, const std::string& device, const Optimise
   profile.microbatch = lowered.microbatch();
   for (NodeId id = 0; id < lowered.size(); ++id)
     profile.nodes.push_back(profile_node(lowered, id, optimiser));
+  for (const auto& [name, uses] : lowered.shared())
+    for (const ParamUse& use : uses) {
+      const Node& node = lowered[use.node];
+      if (!node.signature.params[size_t(use.param)].trained) continue;
+      const int64_t bytes = node.param(size_t(use.param)).bytes();
+      const auto slots = int64_t(optimiser.slots(node.signature.params[size_t(use.param)]).size());
+      profile.nodes[size_t(use.node)].shared.push_back(
+          {name, uses.front().node, use.param, bytes, slots * bytes});
+    }
   return profile;
 }
 

@@ -43,6 +43,15 @@ struct NodeCost {
   int64_t slot_bytes() const { return optimiser_bytes.value_or(param_bytes); }
 };
 
+// A SharedUse is a node's use of a parameter that several nodes have. Each of them counts it among its costs.
+struct SharedUse {
+  std::string weight;      // full name
+  int first = 0;           // the first node that has it
+  int param = 0;           // index among the node's parameters
+  int64_t bytes = 0;       // of one copy, and of its gradient
+  int64_t slot_bytes = 0;  // that the optimiser keeps beside one
+};
+
 struct ProfileNode {
   std::string name, op;
   Role role = Role::compute;
@@ -52,6 +61,7 @@ struct ProfileNode {
   bool in_place = false;  // whether it changes an input, as PyTorch's ReLU(inplace=True) does
   std::vector<std::string> absorbed = {};  // names of the nodes fused into this one; they refer to it
   std::string module = {};  // the PyTorch module whose forward makes the call, where that was recorded
+  std::vector<SharedUse> shared = {};
 
   bool called(std::string_view) const;  // whether this is its own name or that of an absorbed node
 };
@@ -65,6 +75,12 @@ struct Link {
   double seconds(int64_t bytes, int messages = 1) const {
     return messages * latency_s + (bytes_per_s > 0 ? double(bytes) / bytes_per_s : 0);
   }
+};
+
+// A SharedWeight is a parameter with all its uses, in the order in which their gradients are added up.
+struct SharedWeight {
+  int64_t bytes = 0;
+  std::vector<ParamUse> uses;  // descending
 };
 
 struct Profile {
@@ -85,6 +101,7 @@ struct Profile {
   std::vector<ProfileNode> nodes;
 
   std::vector<std::vector<int>> consumers() const;
+  std::vector<SharedWeight> shared_weights() const;  // by their first uses
 };
 
 // Returns the graph's nodes with all static costs. All times are zero.

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "framework/error.h"
@@ -56,6 +57,14 @@ std::vector<std::string> names_in(const JsonReader& field) {
   return names;
 }
 
+std::string shared_in(const ProfileNode& node) {
+  std::vector<std::string> uses;
+  for (const SharedUse& use : node.shared)
+    uses.push_back(fmt::format(R"({{"weight": {}, "param": {}, "bytes": {}, "slot_bytes": {}}})",
+                               quoted(use.weight), use.param, use.bytes, use.slot_bytes));
+  return uses.empty() ? "" : fmt::format(R"("shared": [{}], )", fmt::join(uses, ", "));
+}
+
 std::string line(int id, const ProfileNode& node) {
   const NodeCost& cost = node.cost;
   return fmt::format(
@@ -76,7 +85,7 @@ std::string line(int id, const ProfileNode& node) {
                                             : fmt::format(R"("optimiser_bytes": {}, )", cost.slot_bytes()),
       cost.frozen_bytes > 0 ? fmt::format(R"("frozen_bytes": {}, )", cost.frozen_bytes) : "",
       cost.prepared_bytes > 0 ? fmt::format(R"("prepared_bytes": {}, )", cost.prepared_bytes) : "",
-      cost.stash_bytes, cost.keeps_output, cost.flops);
+      shared_in(node), cost.stash_bytes, cost.keeps_output, cost.flops);
 }
 
 NodeCost cost_of(JsonReader& field) {
@@ -109,6 +118,15 @@ std::vector<int> inputs_of(const JsonReader& field, int id) {
   return inputs;
 }
 
+SharedUse shared_use_of(JsonReader field, const NodeCost& cost) {
+  SharedUse use{.weight = field.at("weight").string()};
+  use.param = int(field.at("param").integer(0, std::numeric_limits<int>::max()));
+  use.bytes = field.at("bytes").integer(0, cost.param_bytes);
+  use.slot_bytes = field.at("slot_bytes").integer(0, cost.slot_bytes());
+  field.done();
+  return use;
+}
+
 ProfileNode node_of(JsonReader field, int id) {
   ProfileNode node;
   int64_t written = field.at("id").integer();
@@ -124,6 +142,9 @@ ProfileNode node_of(JsonReader field, int id) {
   if (node.role == Role::input && !node.inputs.empty()) field.fail("a node of role input has no inputs");
   node.needs_gradient = field.at("needs_gradient").boolean();
   node.cost = cost_of(field);
+  if (field.has("shared"))
+    for (const JsonReader& use : field.at("shared").elements())
+      node.shared.push_back(shared_use_of(use, node.cost));
   field.done();
   return node;
 }
@@ -194,6 +215,7 @@ Profile profile_from_json(const std::string& text, const std::string& origin) {
   profile.ids_are_names = file.has("ids_are_names") && file.at("ids_are_names").boolean();
   if (file.has("called_once")) profile.called_once = names_in(file.at("called_once"));
   std::set<std::string> names;
+  std::map<std::string, SharedUse> shared;  // the first use of each weight
   Totals totals;
   for (const JsonReader& element : file.at("nodes").elements()) {
     profile.nodes.push_back(node_of(element, int(profile.nodes.size())));
@@ -203,6 +225,14 @@ Profile profile_from_json(const std::string& text, const std::string& origin) {
       element.fail(fmt::format("a second node is named \"{}\"", node.name));
     for (const std::string& name : node.absorbed)
       if (!names.insert(name).second) element.fail(fmt::format("a second node is named \"{}\"", name));
+    for (SharedUse& use : profile.nodes.back().shared) {
+      use.first = int(profile.nodes.size()) - 1;
+      const SharedUse& first = shared.try_emplace(use.weight, use).first->second;
+      use.first = first.first;
+      if (use.bytes != first.bytes)
+        element.fail(
+            fmt::format("\"{}\" has {} bytes, but {} at its first use", use.weight, use.bytes, first.bytes));
+    }
   }
   file.done();
   return profile;

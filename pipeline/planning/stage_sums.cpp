@@ -41,6 +41,7 @@ StagePart StageAdder::part(std::vector<int> nodes, bool replicated) const {
     const std::span<const int> all = consumers(nodes_[size_t(n)]);
     if (std::any_of(all.rbegin(), all.rend(), elsewhere)) part.leaving.push_back(n);  // mostly the last is
   }
+  add_shared(part.sum, profile_, part.nodes);
   if (replicated) part.buckets = gradient_buckets(profile_, part.nodes, bucket_count(profile_, part.nodes));
   return part;
 }

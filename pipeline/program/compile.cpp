@@ -4,12 +4,15 @@
 #include "framework/error.h"
 #include "pipeline/program/rings.h"
 #include "pipeline/program/stage_operands.h"
+#include "pipeline/program/weight_folds.h"
 #include "pipeline/schedule/channels.h"
 
 namespace antichain {
 namespace {
 
 BufferId buffer_of(const RankProgram& rank, const Action& message) {
+  if (message.message.flow == Flow::weight)
+    return rank.weights.at({message.message, message.verb == Verb::send});
   const StageTensors& tensors = rank.stages.at(message.stage);
   if (message.message.flow == Flow::activation) return tensors.output.at(message.message.tensor);
   return (message.verb == Verb::send ? tensors.sent : tensors.received).at(message.message);
@@ -62,6 +65,8 @@ Program compile(const Schedule& schedule, const Profile& profile, const Plan& pl
     rank.seats = std::move(of_rank);
     for (const Seat& seat : rank.seats)
       StageOperands(rank, network, profile, plan, crossing, actions, seat, mode).add();
+    if (mode == Mode::train)
+      add_weight_folds(rank, r, schedule.microbatches, network, profile, plan, crossing);
     for (const Action& action : actions) rank.instructions.push_back(instruction(rank, action, r, channels));
   }
   add_rings(program, feed);

@@ -14,7 +14,7 @@ int64_t held(const Profile& profile, const std::vector<int>& nodes, bool trains)
     const NodeCost& cost = profile.nodes[size_t(n)].cost;
     bytes += trains ? held_bytes(cost) : cost.param_bytes + cost.frozen_bytes + cost.prepared_bytes;
   }
-  return bytes;
+  return bytes - held_once_bytes(profile, nodes, trains);
 }
 
 }  // namespace
@@ -36,7 +36,7 @@ std::vector<int64_t> peak_memory_bytes(const Schedule& schedule, const Plan& pla
     int64_t most = 0;
     for (const auto& [stage, lifetimes] : passing) most = std::max(most, most_alive_bytes(lifetimes));
     sum += most;
-    for (const Seat& seat : rank.seats) sum += held(profile, plan.stages[size_t(seat.stage)].nodes, trains);
+    sum += held(profile, nodes_of_rank(plan, int(bytes.size()) - 1), trains);
   }
   return bytes;
 }

@@ -14,6 +14,8 @@ std::string_view suffix(Content content) {
       return ".gradient";
     case Content::term:
       return ".term";
+    case Content::weight:
+      return ".weight";
     case Content::input:
     case Content::output:
     case Content::received:

@@ -8,6 +8,7 @@
 //
 //   operands   stage_operands.cpp     which tensors outlive an action, and what reads and writes them
 //              gradient_tensors.cpp   how gradients are folded within a backward
+//              weight_folds.cpp       how those of shared weights are folded after all backwards
 //   rings      rings.cpp              how many copies each needs, and when a receive may be posted
 //
 // A tensor lives in one of two ways:
@@ -42,7 +43,7 @@ namespace antichain {
 using BufferId = int;
 constexpr BufferId no_buffer = -1;
 
-enum class Content { input, output, received, stash, statistics, gradient, term };
+enum class Content { input, output, received, stash, statistics, gradient, term, weight };
 
 struct Buffer {
   Content content = Content::output;
@@ -115,6 +116,22 @@ struct StageTensors {
   std::vector<std::vector<BufferId>> terms;
 };
 
+// A WeightRun is the part of the fold of a shared weight's gradient that one rank does without a word from
+// others: it takes what it received, if anything, and adds the gradients of its own uses.
+struct WeightRun {
+  std::vector<ParamUse> uses = {};  // in the order of the fold
+  BufferId received = no_buffer;    // the fold before these uses; none where they begin it
+  BufferId sent = no_buffer;        // the fold with them; none where no other rank wants it
+};
+
+// A WeightFold is what one rank does for one shared weight. The weight and its slots are there once, at the
+// rank's first use of it, and every use has a gradient.
+struct WeightFold {
+  ParamUse first;
+  std::vector<WeightRun> runs;
+  BufferId total = no_buffer;  // where the whole gradient is received; none where the last run makes it
+};
+
 struct Operands {
   std::vector<BufferId> reads, writes;  // rings only
 };
@@ -134,6 +151,8 @@ struct RankProgram {
   RankSeats seats;
   std::vector<Buffer> buffers;
   std::map<int, StageTensors> stages;
+  std::vector<WeightFold> weight_folds;                  // where it trains
+  std::map<std::pair<Message, bool>, BufferId> weights;  // buffers of these folds, by whether it is sent
   std::vector<Instruction> instructions;
   // Instructions refer to these: those of a stage's verb, and those of a stage's message, by whether it is
   // sent.

@@ -30,6 +30,7 @@ class RankRings {
       const Instruction& instruction = program_.instructions[size_t(i)];
       if (instruction.microbatch < 0) continue;
       for (const BufferId b : instruction.reads) {
+        if (program_.buffers[size_t(b)].content == Content::weight) continue;  // the send folds it itself
         Life& life = life_of(b, instruction);
         if (life.last < 0)
           fail(instruction, fmt::format("reads a tensor of node {} that no action before it has written",

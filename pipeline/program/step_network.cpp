@@ -31,6 +31,9 @@ StepNetwork step_network(const Graph& graph) {
     for (size_t i = 0; i < node.signature.params.size(); ++i)
       if (node.signature.params[i].trained) of.gradient_bytes += part_room(node.param(i).bytes());
   }
+  for (const auto& [name, uses] : graph.shared())
+    for (const auto& [node, param] : uses)
+      network[size_t(node)].shared[param] = graph[node].param(size_t(param));
   return network;
 }
 
@@ -52,6 +55,7 @@ StepNetwork step_network(const Profile& profile) {
           .adds_dx = true,
           .gradient_bytes = part_room(node.cost.param_bytes)};
     if (node.cost.stash_bytes > 0) of.stash.push_back(flat(node.cost.stash_bytes));
+    for (const SharedUse& use : node.shared) of.shared[use.param] = flat(use.bytes);
     for (const int input : node.inputs)
       of.rereads_input.push_back(profile.nodes[size_t(input)].cost.keeps_output ||
                                  profile.nodes[size_t(input)].role == Role::input);

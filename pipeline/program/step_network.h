@@ -2,6 +2,7 @@
 // what its backward reads again. It comes from a lowered graph, or, with less detail, from a profile.
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "framework/graph.h"
@@ -23,6 +24,7 @@ struct StepNode {
   bool rereads_output = false;              // in its backward
   bool adds_dx = false, adds_dy = false;    // framework/op.h, Lowering
   int64_t gradient_bytes = 0;               // of its parameters' gradients
+  std::map<int, TensorSpec> shared = {};    // by index, the parameters that other nodes have, too
 
   bool rereads(int input) const;
 };

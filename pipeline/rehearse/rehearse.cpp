@@ -81,8 +81,7 @@ const Tensor& Rehearsal::tensor(BufferId buffer, int microbatch) const {
 }
 
 std::string Rehearsal::name(const Message& message) const {
-  return fmt::format("{} of node {}", message.flow == Flow::activation ? "activation" : "gradient",
-                     profile_.nodes[size_t(message.tensor)].name);
+  return fmt::format("{} of node {}", words_of(message.flow), profile_.nodes[size_t(message.tensor)].name);
 }
 
 // Returns when the stage's nodes end, in the order in which the runner executes them. The last is the
@@ -225,7 +224,7 @@ void Rehearsal::send(size_t index) {
   const Link& link = cluster_.link(plan_.device_of(transport_.rank()), plan_.device_of(a.peer));
   double& free_s = link_free_s_[a.peer];
   free_s = std::max(free_s, time_.here_s()) +
-           options_.time_scale * link.seconds(profile_.nodes[size_t(a.message.tensor)].cost.output_bytes);
+           options_.time_scale * link.seconds(message_bytes(profile_, a.message));
   stamp(tensor(a.reads.front(), a.microbatch), free_s);
   messages_.send(index);
 }

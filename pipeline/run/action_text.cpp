@@ -5,8 +5,7 @@
 namespace antichain {
 
 std::string describe(const Message& message, const Graph& graph) {
-  return fmt::format("{} of node {}", message.flow == Flow::activation ? "activation" : "gradient",
-                     graph[message.tensor].name);
+  return fmt::format("{} of node {}", words_of(message.flow), graph[message.tensor].name);
 }
 
 std::string describe(const Action& a, const Graph& graph) {

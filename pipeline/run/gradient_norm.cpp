@@ -9,13 +9,13 @@
 namespace antichain {
 namespace {
 
-// Calls f(full name, gradient) for each parameter that is trained.
+// Calls f(full name, gradient) for each parameter that is trained, once where several nodes have it.
 template <class F>
 void for_each_gradient(const RankModel& model, const F& f) {
   for (const NodeId id : model.nodes()) {
     const Node& node = model.graph()[id];
     for (size_t i = 0; i < node.signature.params.size(); ++i)
-      if (const Tensor& gradient = model[id].gradients[i])
+      if (const Tensor& gradient = model[id].gradients[i]; gradient && !model[id].again[i])
         f(full_name(node, node.signature.params[i]), gradient);
   }
 }

@@ -51,6 +51,7 @@ StageRunner::StageRunner(RankModel& model, const Profile& profile, const Plan& p
                    program_.channels, *device_);
     }
   }
+  if (!own().weight_folds.empty()) weights_.emplace(own(), model, memory_, *device_);
   numbers_ = device_->make_numbers(model, watched);
   for (const Action& a : actions) labels_.push_back(fmt::format("{} {}", print(a), describe(a, graph_)));
   if (transport.ordered())
@@ -104,6 +105,7 @@ void StageRunner::begin_step(const StepInput& input, BatchSource& source) {
   numbers_->begin_step(input);
   messages_.begin_step(turns_);
   clipped_ = false;
+  if (weights_) weights_->begin_step();
   if (sum_) sum_->begin_step();
   std::unique_ptr<StepTimes> times = device_->make_times(transport_.rank(), input.traced, sheet_);
   under_way_.push_back({std::move(times), clock_ ? device_->make_timer(clock_, input.traced || sheet_)
@@ -154,7 +156,7 @@ void StageRunner::execute(size_t index, BatchSource& source) {
     case Verb::backward_weight:
       return backward(action, index);
     case Verb::send:
-      return messages_.send(index);
+      return send(index);
     case Verb::reduce:
       ANTICHAIN_CHECK(sum_, "only a stage with replicas adds up over them");
       return sum_->finish(std::max(action.bucket, 0), transport_);
@@ -199,8 +201,22 @@ void StageRunner::backward(const Action& action, size_t index) {
   if (last) sum_->begin(sum_->buckets() - 1, transport_);
 }
 
+void StageRunner::send(size_t index) {
+  const Instruction& action = own().instructions[index];
+  if (action.message.flow == Flow::weight && weights_->begins(action.reads.front()))
+    device_->start(action, by_node(), [&] { weights_->fold(action.reads.front(), timer()); });
+  messages_.send(index);
+}
+
+// No action of the schedule starts this work, so the vote, which starts none, stands for it.
+void StageRunner::finish_weights() {
+  if (weights_ && weights_->begins(no_buffer))
+    device_->start({.verb = Verb::vote}, by_node(), [&] { weights_->finish(timer()); });
+}
+
 // Asks the clip and the judge, once a step.
 bool StageRunner::may_update() {
+  finish_weights();
   if ((clip_ || clip_alone_ > 0) && !std::exchange(clipped_, true)) clip_gradients();
   return numbers_->allows_update([&] {
     times().spend(Spent::waiting);  // the judge may ask the other ranks

@@ -3,8 +3,8 @@
 // Between steps it owns nothing but memory. A rank may have several stages, and each action says its own.
 // Weights belong to the RankModel, the order of actions and their tensors to the Program, messages go by the
 // Transport, and samples come from a BatchSource. Each kind of action is the work of one object:
-// StepMessages, NodeCalls with GradientFolds, ReplicaSum, InputFeed, NumberWatch. The last two have one
-// implementation for host memory and one for devices; StepDevice makes them.
+// StepMessages, NodeCalls with GradientFolds, ReplicaSum, WeightSums, InputFeed, NumberWatch. The last two
+// have one implementation for host memory and one for devices; StepDevice makes them.
 #pragma once
 
 #include <deque>
@@ -28,6 +28,7 @@
 #include "pipeline/run/step_messages.h"
 #include "pipeline/run/step_times.h"
 #include "pipeline/run/time_sheet.h"
+#include "pipeline/run/weight_sums.h"
 #include "pipeline/schedule/schedule_passes.h"
 #include "pipeline/stage/stage_memory.h"
 #include "pipeline/transport/transport.h"
@@ -90,6 +91,8 @@ class StageRunner : private NodeObserver {
   void forward(const Action&);
   void backward(const Action&, size_t index);
   std::map<int, std::string> names_of_sums() const;
+  void send(size_t index);
+  void finish_weights();
   bool may_update();
   void clip_gradients();
   void update(const Action&);
@@ -122,7 +125,8 @@ class StageRunner : private NodeObserver {
   // These are for a stage with replicas.
   std::optional<ReplicaSum> sum_;
   std::vector<GradientBucket> buckets_;
-  int last_gradient_ = -1;  // index of the action that completes the gradients
+  int last_gradient_ = -1;             // index of the action that completes the gradients
+  std::optional<WeightSums> weights_;  // where several nodes have a weight
   std::unique_ptr<NumberWatch> numbers_;
   std::unique_ptr<GradientNorm> norm_;  // where gradients are clipped
   std::unique_ptr<StepDevice> device_;

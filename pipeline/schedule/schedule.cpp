@@ -21,6 +21,18 @@ bool computes(Verb verb) {
          verb == Verb::backward_weight;
 }
 
+std::string_view words_of(Flow flow) {
+  constexpr std::string_view words[] = {"activation", "gradient", "gradient of shared weights"};
+  return words[size_t(flow)];
+}
+
+int64_t message_bytes(const Profile& profile, const Message& message) {
+  const ProfileNode& node = profile.nodes.at(size_t(message.tensor));
+  if (message.flow != Flow::weight) return node.cost.output_bytes;
+  const auto use = std::ranges::find(node.shared, message.consumer, &SharedUse::param);
+  return use == node.shared.end() ? 0 : use->bytes;
+}
+
 bool learns(const Schedule& schedule) {
   for (const auto& actions : schedule.ranks)
     for (const Action& a : actions)
@@ -80,7 +92,8 @@ void check_seats(const Crossing& crossing, int microbatches) {
                       crossing.ranks[s][microbatches]),
           fmt::format("give at least {} micro-batches, or plan with fewer replicas", crossing.replicas(s)),
           ExitCode::usage);
-  const int64_t messages = int64_t(crossing.activations.size() + crossing.gradients.size()) * microbatches;
+  const int64_t messages = int64_t(crossing.activations.size() + crossing.gradients.size()) * microbatches +
+                           int64_t(all_weight_routes(crossing).size());
   if (messages > most_messages)
     throw Error(
         fmt::format("a step of {} micro-batches would pass {} tensors between the plan's {} stages, more "

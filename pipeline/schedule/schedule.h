@@ -40,13 +40,20 @@ bool computes(Verb);  // forward, backward or a half of it
 // vote.
 constexpr bool joins(Verb verb) { return verb == Verb::reduce || verb == Verb::vote; }
 
-enum class Flow { activation, gradient };
+enum class Flow { activation, gradient, weight };
 
-// A Message is what travels: the output of node `tensor` for one micro-batch, or a gradient of it. A gradient
-// is the left fold over a run of consumers; `consumer` is the run's last (lowest) node. For activations it is
-// −1, but where a rank has several stages that use the tensor it is the lowest node of the stage that
-// receives. A stage may pre-sum only the run of consumers that starts the fold (the highest nodes). Others
-// travel singly, so that the sum is folded in the same order whatever the cut.
+// A Message is what travels: the output of node `tensor` for one micro-batch, a gradient of it, or the
+// gradient of a weight that several nodes have. The gradient of an output is the left fold over a run of
+// consumers; `consumer` is the run's last (lowest) node. For activations it is −1, but where a rank has
+// several stages that use the tensor it is the lowest node of the stage that receives. A stage may pre-sum
+// only the run of consumers that starts the fold (the highest nodes). Others travel singly, so that the sum
+// is folded in the same order whatever the cut.
+//
+// The gradient of a shared weight is the left fold over its uses in descending order, after the last
+// micro-batch. The message has the fold down to node `tensor`, whose parameter of the index `consumer` it is.
+// What is folded down to the first use is the whole gradient, which goes to every other rank that has the
+// weight. Replica j of a stage gets it from replica j mod r of the r that the sending stage has, and j stands
+// for the micro-batch.
 struct Message {
   Flow flow = Flow::activation;
   int tensor = -1;
@@ -68,6 +75,9 @@ struct Schedule {
   int microbatches = 0;
   std::vector<std::vector<Action>> ranks;
 };
+std::string_view words_of(Flow);  // "activation", "gradient"; "gradient of shared weights"
+// Returns the bytes of a message.
+int64_t message_bytes(const Profile&, const Message&);
 bool learns(const Schedule&);      // whether it has backwards: else it evaluates
 bool has_halves(const Schedule&);  // whether any backward is in two actions, I and W
 bool has_votes(const Schedule&);   // whether all ranks agree before they update

@@ -3,7 +3,8 @@
 // An edge from stage a to stage b is "tensor of node n, micro-batch m". It is sent straight to b, next to a
 // or not, so that skip connections need no relays. Where b has replicas, it goes to the rank of b whose turn
 // micro-batch m is. Gradients come back the same way, folded as far as promise and order allow. Nothing is
-// sent where one rank has both stages.
+// sent where one rank has both stages. At the end of the step, ranks that share a weight exchange its
+// gradient.
 #include <algorithm>
 #include <map>
 
@@ -71,6 +72,29 @@ void add_routes(Crossing& crossing, const Profile& profile, const std::vector<in
       if (term.stage != stage_of[*n]) crossing.gradients.push_back({term.message, term.stage, stage_of[*n]});
 }
 
+// Consecutive uses on the same ranks are one run, within which nothing travels.
+void add_weight_routes(Crossing& crossing, const Profile& profile, const std::vector<int>& stage_of) {
+  for (const SharedWeight& weight : profile.shared_weights()) {
+    WeightRoutes routes;
+    std::vector<std::vector<int>> told;  // the ranks that know the whole gradient
+    const auto stage = [&](const ParamUse& use) { return stage_of[size_t(use.node)]; };
+    const auto ranks = [&](const ParamUse& use) { return crossing.ranks[size_t(stage(use))]; };
+    const auto message = [](const ParamUse& use) { return Message{Flow::weight, use.node, use.param}; };
+    for (size_t i = 0; i + 1 < weight.uses.size(); ++i) {
+      const ParamUse &use = weight.uses[i], &next = weight.uses[i + 1];
+      if (ranks(use) != ranks(next)) routes.folds.push_back({message(use), stage(use), stage(next)});
+    }
+    const ParamUse& first = weight.uses.back();
+    told.push_back(ranks(first));
+    for (const ParamUse& use : weight.uses) {
+      if (std::ranges::count(told, ranks(use))) continue;
+      told.push_back(ranks(use));
+      routes.totals.push_back({message(first), stage(first), stage(use)});
+    }
+    if (!routes.folds.empty()) crossing.weights.push_back(std::move(routes));
+  }
+}
+
 std::vector<bool> loading_stages(const Profile& profile, const Plan& plan) {
   std::vector<bool> loads;
   const auto is_input = [&](int n) { return profile.nodes[n].role == Role::input; };
@@ -104,8 +128,20 @@ Crossing crossing_of(const Profile& profile, const Plan& plan) {
     crossing.ranks.push_back(stage.ranks);
     crossing.buckets.push_back(stage.ranks.size() > 1 ? bucket_count(profile, stage.nodes) : 1);
   }
-  add_routes(crossing, profile, plan.stage_of(int(profile.nodes.size())));
+  const std::vector<int> stage_of = plan.stage_of(int(profile.nodes.size()));
+  add_routes(crossing, profile, stage_of);
+  add_weight_routes(crossing, profile, stage_of);
   return crossing;
+}
+
+std::vector<WeightHop> all_weight_routes(const Crossing& crossing) {
+  std::vector<WeightHop> all;
+  for (const WeightRoutes& of : crossing.weights) {
+    for (const Route& route : of.folds) all.push_back({int(&route - of.folds.data()), route});
+    for (const Route& route : of.totals) all.push_back({int(of.folds.size()), route});
+  }
+  std::ranges::stable_sort(all, {}, &WeightHop::hop);
+  return all;
 }
 
 std::vector<Action> add_messages(const ComputeOrder& order, const Crossing& crossing) {
@@ -155,6 +191,25 @@ std::vector<Action> add_messages(const ComputeOrder& order, const Crossing& cros
 
 namespace {
 
+// Every rank comes to these messages in one order, by hops, and posts what it sends of a hop before it waits
+// for what it receives. So none waits forever.
+void add_weight_messages(std::vector<Action>& actions, const std::vector<Seat>& of_rank,
+                         const Crossing& crossing) {
+  const std::vector<WeightHop> routes = all_weight_routes(crossing);
+  const int hops = routes.empty() ? 0 : routes.back().hop + 1;
+  for (int hop = 0; hop < hops; ++hop)
+    for (const Verb verb : {Verb::send, Verb::recv})
+      for (const auto& [of_hop, route] : routes)
+        for (const Seat& seat : of_rank) {
+          const bool sends = verb == Verb::send;
+          if (of_hop != hop || seat.stage != (sends ? route.from_stage : route.to_stage)) continue;
+          const int other = sends ? route.to_stage : route.from_stage;
+          for (int m = 0; m < crossing.replicas(route.to_stage); ++m)
+            if (m % seat.replicas == seat.replica && !crossing.stays(route, m))
+              actions.push_back({verb, seat.stage, m, route.message, crossing.rank_of(other, m)});
+        }
+}
+
 void add_all_reduces(std::vector<Action>& actions, int stage, int buckets) {
   for (int k = 0; k < buckets; ++k)
     actions.push_back({.verb = Verb::reduce, .stage = stage, .bucket = buckets > 1 ? k : -1});
@@ -169,6 +224,7 @@ void add_updates(std::vector<Action>& actions, const std::vector<Seat>& of_rank,
   if (!learns) return;
   for (const Seat& seat : of_rank)
     if (seat.replicas > 1) add_all_reduces(actions, seat.stage, crossing.buckets[size_t(seat.stage)]);
+  add_weight_messages(actions, of_rank, crossing);
   for (const Seat& seat : of_rank) actions.push_back({Verb::update, seat.stage});
 }
 

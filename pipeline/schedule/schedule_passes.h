@@ -9,7 +9,8 @@
 
 namespace antichain {
 
-// A Route is one tensor or gradient that crosses the cut, once every micro-batch.
+// A Route is one tensor or gradient that crosses the cut, once every micro-batch; or, once a step, the
+// gradient of a shared weight.
 struct Route {
   Message message;
   int from_stage = 0, to_stage = 0;
@@ -31,11 +32,19 @@ void fold_in_runs(std::span<const int> consumers, const std::vector<int>& stage_
   }
 }
 
+// These are the ways of one shared weight's gradient: the fold goes from rank to rank, each of which adds
+// what its uses contribute, and from the last one the whole gradient goes to all the others.
+struct WeightRoutes {
+  std::vector<Route> folds;   // in order
+  std::vector<Route> totals;  // to one stage of each other rank
+};
+
 // A Crossing is what crosses the cut of a plan: the messages that the plan requires, and who loads. Where one
 // rank has both stages of a route, the tensor is there already, and no message is sent.
 struct Crossing {
   std::vector<Route> activations;       // by tensor, then receiving stage, ascending
   std::vector<Route> gradients;         // by tensor descending, then in the order of the fold
+  std::vector<WeightRoutes> weights;    // of each shared weight that several ranks have
   std::vector<bool> loads;              // per stage: whether it uses an input node
   std::vector<std::vector<int>> ranks;  // per stage, one per replica
   std::vector<int> buckets;             // of gradients, per stage with replicas; else 1
@@ -47,6 +56,14 @@ struct Crossing {
     return rank_of(route.from_stage, microbatch) == rank_of(route.to_stage, microbatch);
   }
 };
+// Returns the routes of all shared weights' gradients, in the order in which every rank comes to them: by how
+// many routes a gradient has taken before.
+struct WeightHop {
+  int hop = 0;
+  Route route;
+};
+std::vector<WeightHop> all_weight_routes(const Crossing&);
+
 // The plan must be valid.
 Crossing crossing_of(const Profile& profile, const Plan&);
 
@@ -58,7 +75,8 @@ void check_seats(const Crossing&, int microbatches);
 std::vector<Action> add_messages(const ComputeOrder&, const Crossing&);
 
 // Pass 3 puts one update of each seat's stage at the end, when there is anything to learn from. Before the
-// updates, replicas wait for the sums of their gradients, bucket by bucket.
+// updates, replicas wait for the sums of their gradients, bucket by bucket, and ranks that share weights tell
+// each other their gradients.
 void add_updates(std::vector<Action>&, const std::vector<Seat>& of_rank, const Crossing&);
 
 // Does passes 2 and 3.

@@ -5,11 +5,14 @@
 //             | "a" node "." consumer    the same for the stage of this consumer, where the receiving rank
 //                                        has several stages that use it
 //             | "g" node "." consumer    its gradient, folded down to this consumer
+//             | "w" node "." number      the gradient of a weight that several nodes have, folded down to
+//                                        this node, whose parameter of this number it is
 //   arrow     = ">" to a rank | "<" from a rank
 //
 //   0F3            stage 0's forward of micro-batch 3
 //   0S3:a17>1      stage 0 sends the output of node 17, micro-batch 3, to rank 1
 //   0R3:g17.21<1   stage 0 waits for rank 1's gradient of it, folded down to consumer 21
+//   0R0:w21.0<1    stage 0 waits for rank 1's gradient of a weight, folded down to node 21
 //   0A             stage 0's weight gradients are added up over its replicas (all-reduce)
 //   0A2            those of its bucket 2, where there are several
 //   0U             stage 0 updates its weights
@@ -48,6 +51,8 @@ constexpr std::array<Letter, 10> letters = {{
     {Verb::update, 'U', false, 0, "update"},
 }};
 
+constexpr std::string_view flows = "agw";  // in their order
+
 constexpr int largest_number = 9'999'999;
 constexpr int largest_microbatches = 65'536;
 
@@ -57,14 +62,22 @@ bool has(const Schedule& schedule, Verb verb) {
   });
 }
 
-// The legend leaves out the all-reduce where no stage has replicas, and the vote where there is none.
+bool has_weights(const Schedule& schedule) {
+  return std::ranges::any_of(schedule.ranks, [](const auto& actions) {
+    return std::ranges::any_of(actions, [](const Action& a) { return a.message.flow == Flow::weight; });
+  });
+}
+
+// The legend leaves out the all-reduce where no stage has replicas, the vote where there is none, and weights
+// where none is shared.
 std::string legend(const Schedule& schedule) {
   std::string text = "# <stage><letter><micro-batch>:";
   for (const Letter& l : letters)
     if (!joins(l.verb) || has(schedule, l.verb))
       text += fmt::format(" {} {}{}", l.letter, l.meaning, l.letter == 'U' ? "\n" : ",");
   return text +
-         "# messages: a<node> its output, g<node>.<consumer> its gradient folded down to that consumer; "
+         "# messages: a<node> its output, g<node>.<consumer> its gradient folded down to that consumer; " +
+         (has_weights(schedule) ? "w<node>.<number> the gradient of its shared weight; " : "") +
          ">rank to, <rank from\n";
 }
 
@@ -103,13 +116,13 @@ class Reader {
 
 std::optional<Message> read_message(Reader& word) {
   Message message;
-  const bool gradient = word.eat('g');
-  if (!gradient && !word.eat('a')) return {};
-  message.flow = gradient ? Flow::gradient : Flow::activation;
+  const auto found = flows.find(word.letter().value_or(' '));
+  if (found == flows.npos) return {};
+  message.flow = Flow(found);
   const std::optional<int> tensor = word.number();
   if (!tensor) return {};
   message.tensor = *tensor;
-  if (!word.eat('.')) return gradient ? std::optional<Message>() : message;
+  if (!word.eat('.')) return message.flow != Flow::activation ? std::optional<Message>() : message;
   const std::optional<int> consumer = word.number();
   if (!consumer) return {};
   message.consumer = *consumer;
@@ -233,7 +246,7 @@ std::string print(const Action& action) {
   if (action.bucket >= 0) word += fmt::format("{}", action.bucket);
   if (!letter.arrow) return word;
   const Message& message = action.message;
-  word += fmt::format(":{}{}", message.flow == Flow::activation ? 'a' : 'g', message.tensor);
+  word += fmt::format(":{}{}", flows[size_t(message.flow)], message.tensor);
   if (message.consumer >= 0) word += fmt::format(".{}", message.consumer);
   return word + fmt::format("{}{}", letter.arrow, action.peer);
 }

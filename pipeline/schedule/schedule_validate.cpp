@@ -42,6 +42,8 @@ class Validator {
     }
     for (const auto* routes : {&crossing_.activations, &crossing_.gradients})
       for (const Route& route : *routes) routes_[route.message].emplace_back(route, blocks_++);
+    for (const auto& [hop, route] : all_weight_routes(crossing_))
+      routes_[route.message].emplace_back(route, blocks_++);
   }
 
   void validate() {
@@ -57,6 +59,8 @@ class Validator {
     for (const Route& route : crossing_.activations) check_route(route);
     if (training_)
       for (const Route& route : crossing_.gradients) check_route(route);
+    if (training_)
+      for (const WeightRoutes& weight : crossing_.weights) check_weight(weight);
     check_votes();
     const Partners partners = match_messages(schedule_);
     check_all_reached(schedule_, walk(schedule_, partners, [](int, int) {}));
@@ -89,7 +93,7 @@ class Validator {
 
   static bool learns(const Action& a) {
     return a.verb == Verb::update || joins(a.verb) || (computes(a.verb) && a.verb != Verb::forward) ||
-           a.message.flow == Flow::gradient;
+           a.message.flow != Flow::activation;
   }
 
   void check_fields(int rank, const Action& a) const {
@@ -217,7 +221,8 @@ class Validator {
                         rank));
       for (auto later = vote + 1; later != actions.end(); ++later) {
         if (later->verb == Verb::vote) fail(rank, *later, "is a second vote of the rank");
-        const bool gradient = later->verb == Verb::reduce || (computes(later->verb) && learns(*later));
+        const bool gradient = later->verb == Verb::reduce || later->message.flow == Flow::weight ||
+                              (computes(later->verb) && learns(*later));
         if (gradient) fail(rank, *later, "comes after the vote, which is about all gradients");
       }
       for (auto earlier = actions.begin(); earlier != vote; ++earlier)
@@ -268,6 +273,42 @@ class Validator {
       must_precede(sender, produces, send);
       must_precede(receiver, recv, uses, gradient ? ": a gradient would go unused" : "");
     }
+  }
+
+  // The ranks that have a shared weight fold its gradient, one after the other, each when its own gradients
+  // are finished, and the last tells the others before they update.
+  void check_weight(const WeightRoutes& weight) const {
+    std::map<int, Action> heard;  // by rank: what it received last
+    const auto check = [&](const Route& route) {
+      for (int m = 0; m < crossing_.replicas(route.to_stage); ++m) {
+        const int from = route.from_stage, to = route.to_stage;
+        const int sender = crossing_.rank_of(from, m), receiver = crossing_.rank_of(to, m);
+        const Action send{Verb::send, from, m, route.message, receiver};
+        const Action recv{Verb::recv, to, m, route.message, sender};
+        must_be(sender, send, ": a shared weight's gradient would lack what this rank adds");
+        must_be(receiver, recv, ": a shared weight's gradient is sent and not received");
+        if (const auto before = heard.find(sender); before != heard.end())
+          must_precede(sender, before->second, send);
+        for (int s = 0; s < stages_; ++s) {
+          check_finished(s, sender, send);
+          if (std::ranges::count(crossing_.ranks[s], receiver))
+            must_precede(receiver, recv, {Verb::update, s},
+                         ": a shared weight would not learn from all its uses");
+        }
+      }
+      for (int m = 0; m < crossing_.replicas(route.to_stage); ++m)
+        heard[crossing_.rank_of(route.to_stage, m)] = {Verb::recv, route.to_stage, m, route.message,
+                                                       crossing_.rank_of(route.from_stage, m)};
+    };
+    std::ranges::for_each(weight.folds, check);
+    std::ranges::for_each(weight.totals, check);
+  }
+  // All gradients that the stage's rank computes, and their sums over replicas, come before the action.
+  void check_finished(int s, int rank, const Action& action) const {
+    for (int m = 0; m < schedule_.microbatches; ++m)
+      if (crossing_.rank_of(s, m) == rank) must_precede(rank, adds_weights(s, m), action);
+    if (std::ranges::count(crossing_.ranks[s], rank))
+      for (const Action& reduce : reduces_of(s)) must_precede(rank, reduce, action);
   }
 
   const Schedule& schedule_;

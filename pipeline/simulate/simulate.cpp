@@ -27,7 +27,7 @@ Player::Transits links(const Schedule& schedule, const Plan& plan, const Profile
           TransitEnd{.rank = r, .needs = i - 1, .queue = r * int(devices.size()) + a.peer},
           TransitEnd{.rank = a.peer, .waits = partners.of[size_t(r)][size_t(i)]}};
       const Link& link = cluster.link(devices[size_t(r)], devices[size_t(a.peer)]);
-      player.carry_out(ends, link.seconds(profile.nodes[size_t(a.message.tensor)].cost.output_bytes));
+      player.carry_out(ends, link.seconds(message_bytes(profile, a.message)));
     };
     const auto meet = [&](const std::vector<ActionPlace>& places) {
       const Action& joint = schedule.ranks[size_t(places[0].rank)][size_t(places[0].index)];

@@ -37,7 +37,7 @@ Timeline simulate_in_order(const Program& program, const Plan& plan, const Profi
     }
     const Link& link = cluster.link(plan.device_of(from), plan.device_of(to));
     player.carry_out(ends, reduces ? seconds(from, a) / 2  // for either half
-                                   : link.seconds(profile.nodes[size_t(a.message.tensor)].cost.output_bytes));
+                                   : link.seconds(message_bytes(profile, a.message)));
   };
   const auto all = [&](Player& player) {
     for (const Exchange& exchange : order) carry_out(player, exchange);

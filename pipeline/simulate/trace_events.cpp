@@ -40,7 +40,7 @@ bool carries(const Action& a) { return a.verb == Verb::send || a.verb == Verb::r
 // The stage is named where the rank has several.
 std::string name_of(const Action& a, bool several_stages) {
   std::string name(name_of(a.verb));
-  if (carries(a)) name += a.message.flow == Flow::activation ? " activation" : " gradient";
+  if (carries(a)) name += fmt::format(" {}", words_of(a.message.flow));
   if (a.microbatch >= 0) name += fmt::format(" {}", a.microbatch);
   if (a.bucket >= 0) name += fmt::format(", bucket {}", a.bucket);
   return several_stages ? fmt::format("{}, stage {}", name, a.stage) : name;
@@ -56,7 +56,7 @@ TraceEvent to_event(const Event& e, const Profile& profile, bool several_stages)
   const ProfileNode& tensor = profile.nodes.at(size_t(a.message.tensor));
   event.args.emplace_back(a.verb == Verb::send ? "to rank" : "from rank", int64_t(a.peer));
   event.args.emplace_back("tensor", tensor.name);
-  event.args.emplace_back("bytes", tensor.cost.output_bytes);
+  event.args.emplace_back("bytes", message_bytes(profile, a.message));
   return event;
 }
 

@@ -65,7 +65,9 @@ MemoryNeed step_need(const Graph& graph, const Optimiser& optimiser, const Profi
                      const Schedule& schedule, int rank, Mode mode) {
   MemoryNeed need{.activations = step_bytes(graph, profile, plan, schedule, rank, mode)};
   need.code = engine_library_bytes;
-  for (const NodeId id : nodes_of_rank(plan, rank)) {
+  const std::vector<NodeId> nodes = nodes_of_rank(plan, rank);
+  need.weights = -held_once_bytes(profile, nodes, true);
+  for (const NodeId id : nodes) {
     need.weights += weight_bytes(graph[id], optimiser);
     need.scratch = std::max({need.scratch, graph[id].lowering.workspace_bytes,
                              mode == Mode::train ? update_scratch_bytes(optimiser, graph[id]) : 0});

@@ -46,6 +46,15 @@ RankModel::RankModel(const Graph& lowered, std::vector<NodeId> nodes, Context& c
     NodeState& state = state_[id];
     state.kernel = backend.entry(node.op->type()).make(*node.op, x, node.lowering);
     for (size_t i = 0; i < node.signature.params.size(); ++i) {
+      const std::optional<ParamUse> first = use_of({id, int(i)});
+      state.again.push_back(first && *first != ParamUse{id, int(i)});
+      if (state.again.back()) {
+        const NodeState& its = state_.at(first->node);
+        state.params.push_back(its.params[size_t(first->param)]);
+        state.slots.push_back(its.slots[size_t(first->param)]);
+        if (auto& others = sharers_[first->node]; others.empty() || others.back() != id) others.push_back(id);
+        continue;
+      }
       state.params.push_back(draw(node, node.signature.params[i], node.lowering.params[i], seed));
       std::vector<Tensor>& slots = state.slots.emplace_back();
       for (size_t n = slots_of(*optimiser_, node.signature.params[i]).size(); n > 0; --n)
@@ -58,6 +67,15 @@ RankModel::RankModel(const Graph& lowered, std::vector<NodeId> nodes, Context& c
   lay_out_gradients();
   begin_averages();
   prepare();
+}
+
+std::optional<ParamUse> RankModel::use_of(const ParamUse& use) const {
+  const Node& node = graph_[use.node];
+  const auto shared = graph_.shared().find(full_name(node, node.signature.params[size_t(use.param)]));
+  if (shared == graph_.shared().end()) return owns(use.node) ? std::optional(use) : std::nullopt;
+  for (const ParamUse& other : shared->second)
+    if (owns(other.node)) return other;
+  return std::nullopt;
 }
 
 void RankModel::lay_out_gradients() {
@@ -80,7 +98,7 @@ std::vector<Trained> RankModel::trained(NodeId id) const {
   const NodeState& state = state_.at(id);
   std::vector<Trained> all;
   for (size_t i = 0; graph_.needs_gradient(id) && i < state.params.size(); ++i) {
-    if (!state.gradients[i]) continue;
+    if (!state.gradients[i] || state.again[i]) continue;
     const std::string name = full_name(graph_[id], graph_[id].signature.params[i]);
     all.push_back({state.params[i], state.gradients[i], state.slots[i], {}, name});
     if (graph_[id].lowering.prepared_rounded && i < state.prepared.size())
@@ -99,14 +117,15 @@ void RankModel::begin_averages() {
   if (!averaged(*optimiser_)) return;
   for (const auto& [id, state] : state_)
     for (size_t i = 0; i < state.params.size(); ++i)
-      if (!state.slots[i].empty()) context_.backend().copy(context_, state.params[i], state.slots[i].back());
+      if (!state.slots[i].empty() && !state.again[i])
+        context_.backend().copy(context_, state.params[i], state.slots[i].back());
 }
 
 bool RankModel::swap_averages() {
   if (!averaged(*optimiser_)) return false;
   for (const auto& [id, state] : state_)
     for (size_t i = 0; i < state.params.size(); ++i) {
-      if (state.slots[i].empty()) continue;
+      if (state.slots[i].empty() || state.again[i]) continue;
       const Tensor &weights = state.params[i], &averages = state.slots[i].back();
       const Tensor aside = context_.backend().tensor(weights.spec());
       context_.backend().copy(context_, weights, aside);
@@ -148,15 +167,18 @@ void RankModel::update(const std::vector<NodeId>& nodes, const Update& at_once, 
     if (trains(graph_[id])) prepare_after_update(id);
 }
 
-// The update itself has written what is only rounded.
+// The update itself has written what is only rounded, of the node that it is for.
 void RankModel::prepare_after_update(NodeId id) {
   if (!graph_[id].lowering.prepared_rounded) prepare(state_.at(id));
+  if (const auto sharers = sharers_.find(id); sharers != sharers_.end())
+    for (const NodeId other : sharers->second) prepare(state_.at(other));
 }
 
 void RankModel::for_each_value(const std::function<void(const std::string&, const Tensor&)>& f) const {
   const auto visit = [&](const Node& node, const std::vector<ParamSpec>& specs,
-                         const std::vector<Tensor>& tensors) {
+                         const std::vector<Tensor>& tensors, const std::vector<bool>& again) {
     for (size_t i = 0; i < specs.size(); ++i) {
+      if (i < again.size() && again[i]) continue;
       Tensor value = Tensor::host(tensors[i].spec());
       context_.backend().copy(context_, tensors[i], value);
       if (value.layout() != Layout::plain) {
@@ -168,8 +190,8 @@ void RankModel::for_each_value(const std::function<void(const std::string&, cons
     }
   };
   for (const auto& [id, state] : state_) {
-    visit(graph_[id], graph_[id].signature.params, state.params);
-    visit(graph_[id], graph_[id].signature.buffers, state.buffers);
+    visit(graph_[id], graph_[id].signature.params, state.params, state.again);
+    visit(graph_[id], graph_[id].signature.buffers, state.buffers, {});
   }
 }
 

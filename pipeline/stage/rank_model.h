@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,9 @@ struct NodeState {
   std::vector<Tensor> params, gradients, buffers;
   std::vector<std::vector<Tensor>> slots;
   std::vector<Tensor> prepared;  // what the kernel made of the parameters
+  // Whether a parameter is one that an earlier node of the rank has. Then value and slots are the same
+  // tensors, and that node's update is the only one. Gradients are always the node's own.
+  std::vector<bool> again;
 };
 
 // Returns the bytes of RankModel::gradients() for a stage of these nodes.
@@ -46,6 +50,9 @@ class RankModel {
   const std::vector<NodeId>& nodes() const { return nodes_; }
   const Optimiser& optimiser() const { return *optimiser_; }
   bool owns(NodeId id) const { return state_.contains(id); }
+  // Returns the rank's first use of a parameter, which may be another node's than the given one; nothing
+  // where the rank does not have it.
+  std::optional<ParamUse> use_of(const ParamUse& first) const;
   NodeState& operator[](NodeId id) { return state_.at(id); }
   const NodeState& operator[](NodeId id) const { return state_.at(id); }
   Context& context() const { return context_; }
@@ -86,6 +93,7 @@ class RankModel {
   const std::shared_ptr<const Optimiser> optimiser_;
   std::map<NodeId, NodeState> state_;
   Tensor gradients_;
+  std::map<NodeId, std::vector<NodeId>> sharers_;       // the rank's other nodes with parameters of a node
   std::map<NodeId, std::unique_ptr<Update>> of_nodes_;  // made when they are first asked for
 };
 

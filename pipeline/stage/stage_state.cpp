@@ -37,12 +37,16 @@ void for_each_tensor(const Graph& graph, const Optimiser& optimiser, const Visit
   }
 }
 
-std::vector<Entry> entries(RankModel& model) {
+// Returns what the stage has: for a file, each shared parameter where the rank has its first use; with
+// `copies` also where it has other uses of it.
+std::vector<Entry> entries(const RankModel& model, bool copies) {
   std::vector<Entry> all;
   const auto visit = [&](const StateEntry& e, const std::string& group, size_t slot) {
-    if (!model.owns(e.node)) return;
-    const NodeState& state = model[e.node];
-    const auto i = size_t(e.index);
+    ParamUse at{e.node, e.index};
+    if (copies && !e.buffer) at = model.use_of(at).value_or(at);
+    if (!model.owns(at.node)) return;
+    const NodeState& state = model[at.node];
+    const auto i = size_t(at.param);
     const Tensor& value = e.buffer        ? state.buffers[i]
                           : group.empty() ? state.params[i]
                                           : state.slots[i][slot];
@@ -108,7 +112,7 @@ std::vector<CheckpointTensor> checkpoint_tensors(const Graph& graph, const Optim
 }
 
 void StateCopy::take(RankModel& model, bool alias) {
-  const std::vector<Entry> now = entries(model);
+  const std::vector<Entry> now = entries(model, false);
   if (items_.empty())
     for (const Entry& e : now)
       items_.push_back(
@@ -152,15 +156,9 @@ void StateCopy::write_hdf5(const Context& context, const std::function<void(std:
 
 StateBytes state_bytes(const RankModel& model) {
   StateBytes bytes;
-  const auto add = [&](const std::vector<Tensor>& tensors) {
-    for (const Tensor& tensor : tensors) {
-      bytes.all += tensor.bytes();
-      bytes.largest = std::max(bytes.largest, tensor.bytes());
-    }
-  };
-  for (const NodeId id : model.nodes()) {
-    add(model[id].params), add(model[id].buffers);
-    for (const std::vector<Tensor>& slots : model[id].slots) add(slots);
+  for (const Entry& entry : entries(model, false)) {
+    bytes.all += entry.value.bytes();
+    bytes.largest = std::max(bytes.largest, entry.value.bytes());
   }
   return bytes;
 }
@@ -168,7 +166,7 @@ StateBytes state_bytes(const RankModel& model) {
 void restore(RankModel& model, const std::string& checkpoint, const Manifest& manifest) {
   std::map<const CheckpointFile*, std::vector<Entry>> wanted;
   for (const CheckpointFile& file : manifest.files) wanted[&file];
-  for (const Entry& entry : entries(model))
+  for (const Entry& entry : entries(model, true))
     wanted[&file_with(manifest, as_written(entry.path(), *entry.spec), checkpoint)].push_back(entry);
   for (const auto& [file, in_file] : wanted) {
     if (in_file.empty()) continue;

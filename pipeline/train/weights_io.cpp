@@ -69,7 +69,11 @@ std::vector<std::string> load_weights(RankModel& model, const Weights& weights, 
     const StateEntry& entry = fitted.entries[i];
     const Tensor plain = Tensor::host({entry.spec->shape, entry.spec->dtype});
     from_named(*fitted.tensors[i], plain, origin);  // of other stages, too: the same Error everywhere
-    if (model.owns(entry.node)) to_device(plain, value_of(model[entry.node], entry), model.context());
+    const ParamUse own{entry.node, entry.index};
+    const ParamUse at = entry.buffer ? own : model.use_of(own).value_or(own);
+    if (!model.owns(at.node)) continue;
+    const NodeState& state = model[at.node];
+    to_device(plain, (entry.buffer ? state.buffers : state.params)[size_t(at.param)], model.context());
   }
   model.begin_averages();
   model.prepare();
@@ -79,8 +83,11 @@ std::vector<std::string> load_weights(RankModel& model, const Weights& weights, 
 Weights weights_of(RankModel& model) { return collect(model, value_of); }
 
 Weights gradients_of(RankModel& model) {
-  return collect(model, [](const NodeState& state, const StateEntry& entry) {
-    return entry.buffer ? Tensor() : state.gradients[size_t(entry.index)];
+  return collect(model, [&](const NodeState&, const StateEntry& entry) {
+    if (entry.buffer) return Tensor();
+    const ParamUse at =
+        *model.use_of({entry.node, entry.index});  // where a shared weight's gradient is whole
+    return model[at.node].gradients[size_t(at.param)];
   });
 }
 

@@ -4,6 +4,7 @@ compares what comes out with check.safetensors. So a translation is judged witho
 Each operator is written here as layers/*.h says it; dropout and stochastic depth are left out.
 """
 
+import functools
 import json
 import pathlib
 
@@ -101,7 +102,17 @@ class GraphRun:
         self.frozen = {own.get(n, n) for n in self.graph.get("frozen", [])}
         self.used = set()
 
+    @functools.cached_property
+    def shared(self):
+        """The full names of parameters that earlier nodes have, by the names that nodes give them."""
+        return {
+            f"{node['name']}.{own}" if own else node["name"]: of
+            for node in self.graph["nodes"]
+            for own, of in node.get("shared", {}).items()
+        }
+
     def parameter(self, name):
+        name = self.shared.get(name, name)
         if name in self.parameters:
             self.used.add(name)
             return self.parameters[name]

@@ -93,3 +93,44 @@ class Branches(nn.Module):
         z = self.norm(z.squeeze(-1).squeeze(-1))
         out = self.fc(torch.stack([z, F.relu(z)], dim=2).flatten(1))
         return {"out": out, "auxiliary": self.auxiliary(b.mean([2, 3]))} if self.training else out
+
+
+class Siamese(nn.Module):
+    """Both halves of an image go through the same layers."""
+
+    def __init__(self):
+        super().__init__()
+        self.twin = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(256, 12))
+        self.fc = nn.Linear(12, 5)
+
+    def forward(self, x):
+        return self.fc((self.twin(x[..., :4]) - self.twin(x[..., 4:])).abs())
+
+
+class UnrolledGru(nn.Module):
+    """Reads images row by row with a cell written by hand."""
+
+    def __init__(self):
+        super().__init__()
+        self.input, self.state, self.fc = nn.Linear(24, 18), nn.Linear(6, 18), nn.Linear(6, 5)
+
+    def forward(self, x):
+        h = torch.tanh(self.input(x[:, :, 0].flatten(1)).chunk(3, 1)[2])
+        for t in range(1, x.shape[2]):
+            i, s = self.input(x[:, :, t].flatten(1)).chunk(3, 1), self.state(h).chunk(3, 1)
+            reset, keep = torch.sigmoid(i[0] + s[0]), torch.sigmoid(i[1] + s[1])
+            fresh = torch.tanh(i[2] + reset * s[2])
+            h = fresh + keep * (h - fresh)
+        return self.fc(h)
+
+
+class Tied(nn.Module):
+    """Two layers have one weight, by two names, and a bias each."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.fc = nn.Linear(24, 24), nn.Linear(24, 24), nn.Linear(24, 5)
+        self.second.weight = self.first.weight
+
+    def forward(self, x):
+        return self.fc(torch.tanh(self.second(torch.tanh(self.first(x.mean(3).flatten(1))))))

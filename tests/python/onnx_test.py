@@ -284,17 +284,18 @@ class Refusals(Folder):
         self.changed(lambda p: twice, "two initializers have the name 'w'")
 
     def test_a_weight_of_two_nodes(self):
-        def change(p):
-            for i in (0, 1):
-                p.nodes.insert(
-                    i, node("Conv", [["images", "d"][i], "w"], "de"[i], f"c{i}", auto_pad="SAME_UPPER")
-                )
-            p.nodes[2:] = [node("Flatten", ["e"], "y")]
-
-        said = self.changed(
-            change, "the weight 'w' that another node uses, too, at node 'c1' is not supported"
-        )
-        self.assertNotIn("the operators are", said)
+        file = Parts()
+        same = {"auto_pad": "SAME_UPPER"}
+        file.nodes[:1] = [node("Conv", ["images", "w"], "d", "c0", **same)]
+        file.nodes.insert(1, node("Conv", ["d", "w"], "c", "c1", **same))
+        graph, weights, _ = self.imported(file.model())
+        self.assertEqual([n.get("shared") for n in graph["nodes"][:2]], [None, {"weight": "c0.weight"}])
+        self.assertEqual([*weights], ["c0.weight"])
+        export_onnx(self.folder / "net.antichain", self.folder / "again.onnx")
+        initializers = [t.name for t in onnx.load(self.folder / "again.onnx").graph.initializer]
+        self.assertEqual(initializers, ["c0.weight"])
+        self.assertEqual(self.imported(self.folder / "again.onnx", "again")[0]["nodes"], graph["nodes"])
+        self.program("info", "--graph", "net.antichain")
 
     def test_all_that_is_not_supported_is_said_at_once(self):
         def change(p):

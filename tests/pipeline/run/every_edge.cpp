@@ -11,6 +11,7 @@
 #include "layers/pool.h"
 #include "layers/relu.h"
 #include "models/model.h"
+#include "tests/pipeline/run/shared_weights.h"
 
 namespace antichain::test {
 
@@ -34,8 +35,9 @@ Graph every_edge(const ModelOptions& options) {
 }
 
 Graph network(std::string_view name, const ModelOptions& options) {
-  return name == "every_edge" ? freeze_matching(every_edge(options), options.freeze)
-                              : make_model(name, options);
+  if (name == "every_edge") return freeze_matching(every_edge(options), options.freeze);
+  if (name == "siamese") return siamese(options);
+  return name == "unrolled" ? unrolled(options) : make_model(name, options);
 }
 
 }  // namespace antichain::test

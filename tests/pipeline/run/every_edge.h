@@ -13,7 +13,7 @@ namespace antichain::test {
 
 Graph every_edge(const ModelOptions&);  // aux: 0 stands for 0.3
 
-// Makes every_edge or a model by its name.
+// Makes every_edge, a network of shared_weights.h, or a model, by its name.
 Graph network(std::string_view name, const ModelOptions&);
 
 }  // namespace antichain::test

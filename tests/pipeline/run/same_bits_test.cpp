@@ -58,6 +58,18 @@ std::vector<BitsCase> cases_of_every_edge() {
   return all;
 }
 
+std::vector<BitsCase> cases_of_shared_weights() {
+  std::vector<BitsCase> all;
+  for (const char* model : {"siamese", "unrolled"}) {
+    TrainingCase c = two_epochs();
+    c.model = model;
+    all.push_back({model, c, model == std::string("siamese")});
+    c.precision = Precision::bf16;
+    all.push_back({std::string(model) + "_adaptive_bf16", adaptive(c), false});
+  }
+  return all;
+}
+
 // ResNet-101 and ResNeXt-101 have more blocks of the same kind as ResNet-50 and ResNeXt-50.
 std::vector<BitsCase> large_cases() {
   std::vector<BitsCase> all;
@@ -156,6 +168,8 @@ TEST_P(SameBits, WhereverARunWasCutShortAndGoesOnWithOtherRanks) {
 }
 
 INSTANTIATE_TEST_SUITE_P(OfEveryEdge, SameBits, ::testing::ValuesIn(cases_of_every_edge()),
+                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(OfSharedWeights, SameBits, ::testing::ValuesIn(cases_of_shared_weights()),
                          [](const auto& info) { return info.param.name; });
 INSTANTIATE_TEST_SUITE_P(Large, SameBits, ::testing::ValuesIn(large_cases()),
                          [](const auto& info) { return info.param.name; });

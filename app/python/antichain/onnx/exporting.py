@@ -34,7 +34,7 @@ class Writing:
         self.file_name = lambda name: own.get(name, name)
         self.shapes = {i["name"]: (SAMPLES, *i["shape"]) for i in graph["inputs"]}
         self.same = {}  # names of tensors that stand for a node's output
-        self.nodes, self.initializers = [], []
+        self.nodes, self.initializers, self.written = [], [], {}
         self.node = self.options = None
         self.helpers = 0
 
@@ -74,13 +74,18 @@ class Writing:
         self.same[self.node["name"]] = self.inputs()[0]
 
     def _initializer(self, name, array):
+        if name in self.written:  # a parameter that several nodes have
+            if self.written[name] == array.shape:
+                return name
+            name = f"{name}/{len(self.initializers)}"
+        self.written[name] = array.shape
         self.initializers.append(numpy_helper.from_array(array, name))
         return name
 
     def part(self, own, shape=None):
         """Returns the name of a parameter or buffer, which becomes an initializer."""
         full = f"{self.node['name']}.{own}" if own else self.node["name"]
-        name = self.file_name(full)
+        name = self.file_name(self.node.get("shared", {}).get(own, full))
         if name not in self.weights:
             raise AntichainError(f"the network's weights lack {name}: they are of another network")
         shape = shape or parts_of(self.node["op"], self.options, self.shape)[own]

@@ -33,6 +33,10 @@ def node_name(name):
     return re.sub(rb"[\x00-\x20\x7f-\xff,]", b"_", letters)[:MOST_LETTERS].decode() or "node"
 
 
+def _is_matrix(part):
+    return sum(extent != 1 for extent in part.array.shape) > 1
+
+
 class Translation(Shaping):
     """The nodes made so far, and the ONNX node that is translated. Rows of the table call its methods."""
 
@@ -42,7 +46,8 @@ class Translation(Shaping):
         self.nodes, self.weights = [], {}
         self.values = {}  # by the names of the file's tensors; None where it could not be translated
         self.names = Names([LABELS], "~")
-        self.whole = set()  # matrices that nodes have as a weight
+        self.initializers = {}  # names of initializers, by the parameters that were made of them
+        self.firsts = {}  # names of parameters, by the initializers that they were the first to be made of
         self.file_samples = None
         self.node = None
 
@@ -105,26 +110,44 @@ class Translation(Shaping):
                 return prefix
         return self.node.called or self.node.op
 
+    def _shared(self, parts):
+        """Returns which parameters of a node are those of an earlier one, by its names of them. Exporters
+        store equal tensors once, so a vector is shared only beside a matrix."""
+        firsts = {own: self.firsts.get(part.name) for own, part in parts.items()}
+        shared = {own: first for own, first in firsts.items() if first and _is_matrix(parts[own])}
+        nodes = {first.rpartition(".")[0] for first in shared.values()}
+        for own, part in parts.items():
+            for node in nodes:
+                first = f"{node}.{own}"
+                if part.name and self.initializers.get(first) == part.name:
+                    shared[own] = first
+        return shared
+
     def _take_part(self, name, own, part, shape):
         said = f"a {own.replace('_', ' ') or 'factor'} of {text(part.array.shape)} where {text(shape)}"
         fits = part.array.size == math.prod(shape)
         refuse_if(not fits, f"'{self.node.op}' with {said} is expected")
-        # Exporters store equal tensors once, so vectors are copied. A matrix that two nodes share is one
-        # parameter of the model, which would become two.
-        if part.name and sum(extent != 1 for extent in part.array.shape) > 1:
-            used = part.name in self.whole
-            refuse_if(used, f"the weight '{part.name[:256]}' that another node uses, too,")
-            self.whole.add(part.name)
         self.constants.take(part.array.size)
-        self.weights[f"{name}.{own}" if own else name] = part.array.reshape(shape)
+        full = f"{name}.{own}" if own else name
+        self.weights[full] = part.array.reshape(shape)
+        if part.name:
+            self.initializers[full] = part.name
+            self.firsts.setdefault(part.name, full)
 
     def new_node(self, op, inputs, options, helper, parts, shapes):
         """Adds a node, whose parameters and buffers are constants, and returns its name."""
-        name = self.unique(self._name_of(parts))
+        name, shared = self.unique(self._name_of(parts)), self._shared(parts)
         for own, extents in shapes.items():
-            self._take_part(name, own, parts[own], extents)
+            if own not in shared:
+                self._take_part(name, own, parts[own], extents)
+                continue
+            first, array = self.weights[shared[own]], parts[own].array
+            alike = first.shape == tuple(extents) and numpy.array_equal(first.ravel(), array.ravel())
+            what = f"the weight '{parts[own].name[:256]}' that another node uses otherwise"
+            refuse_if(not alike, what)
         entry = {"name": name, "op": op, "inputs": inputs}
-        self.nodes.append({**entry, **({"options": options} if options else {})})
+        more = {"options": options, "shared": shared}
+        self.nodes.append({**entry, **{key: value for key, value in more.items() if value}})
         return name
 
     def enter(self, name, value):

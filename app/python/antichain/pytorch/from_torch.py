@@ -196,10 +196,14 @@ def stored_state(module, t):
                 f"the network's {name} is not in the module's state_dict, or has other numbers there, so "
                 "what is trained could not be taken back (is it a buffer with persistent=False?)"
             )
-    kept = {name: array for name, array in arrays.items() if name not in t.state}
+    first = {id(tensor): name for name, tensor in reversed([*module.state_dict(keep_vars=True).items()])}
+    again = {n: first[id(p)] for n, p in module.state_dict(keep_vars=True).items() if first[id(p)] in t.state}
+    again = {name: t.state[of] for name, of in again.items() if name not in t.state}
+    kept = {name: array for name, array in arrays.items() if name not in {*t.state, *again}}
     notes = [{"name": name, "is": own} for name, own in t.state.items() if own != name]
+    notes += [{"name": name, "also": own} for name, own in again.items()]
     notes += [{"name": n, "shape": list(a.shape), "dtype": str(a.dtype)} for n, a in kept.items()]
-    return {**{name: arrays[name] for name in t.state}, **kept}, notes
+    return {name: arrays[name] for name in (*t.state, *again, *kept)}, notes
 
 
 def graph_json(name, made_by, t, images, targets, losses, notes, not_trained):
@@ -208,7 +212,14 @@ def graph_json(name, made_by, t, images, targets, losses, notes, not_trained):
     def entry(name, op, inputs, options):
         return {"name": name, "op": op, "inputs": inputs, **({"options": options} if options else {})}
 
-    nodes = [{**entry(n.name, n.op, n.inputs, n.options), "from": str(n.where)} for n in t.nodes]
+    nodes = [
+        {
+            **entry(n.name, n.op, n.inputs, n.options),
+            **({"shared": n.shared} if n.shared else {}),
+            "from": str(n.where),
+        }
+        for n in t.nodes
+    ]
     nodes += reversed([entry(*loss) for loss in losses])  # the model's own loss comes last
     inputs = [
         {"name": n, "shape": [*x.shape[1:]], "dtype": "float32" if x.is_floating_point() else "int32"}

@@ -62,10 +62,15 @@ def _computed_weights(module):
     ]
 
 
-def _of_one_memory(tensors):
-    """Returns lists of the names of tensors whose places in memory overlap."""
-    places = []
+def _of_one_memory(tensors, parameters):
+    """Returns lists of the names of tensors whose places in memory overlap. A parameter of several names is
+    one tensor."""
+    places, known = [], set()
+    own = {id(p) for p in parameters}
     for name, t in tensors.items():
+        if id(t) in own and id(t) in known:
+            continue
+        known.add(id(t))
         if isinstance(t, torch.Tensor) and t.layout is torch.strided and t.numel() and t.data_ptr():
             span = 1 + sum((n - 1) * stride for n, stride in zip(t.shape, t.stride()))
             places.append((t.data_ptr(), t.data_ptr() + span * t.element_size(), name))
@@ -124,13 +129,13 @@ def what_is_not_done(module):
         "{} has no shape yet (run the lazy module once before)": of_parameters(has_no_shape),
     }
     if not any(clauses.values()):
-        shared = _of_one_memory(module.state_dict(keep_vars=True))
+        shared = _of_one_memory(module.state_dict(keep_vars=True), parameters.values())
         trained = [any(name in parameters for name in names) for names in shared]
         clauses = {
             "{} is expanded, so that several of its numbers are one in memory (clone it)": of_parameters(
                 is_expanded
             ),
-            "{} are one tensor of several names, but each parameter is trained by itself (clone it)": [
+            "{} share memory, but each parameter is trained by itself (clone it)": [
                 " = ".join(names) for names, of in zip(shared, trained) if of
             ],
             "{} are one buffer of several names, but each module has buffers of its own (clone it)": [

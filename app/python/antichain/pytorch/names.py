@@ -7,7 +7,6 @@ and the function's name: "layer1.0.add".
 
 import re
 
-from antichain.error import AntichainError
 from antichain.pytorch.calls import Kind, Tensor, references
 from antichain.translation import Names
 
@@ -37,23 +36,8 @@ def readable(name):
     return re.sub(r"[^A-Za-z0-9_.+-]", "_", name)[:MOST_LETTERS] or "_"
 
 
-def name_calls(calls, taken, problems=None):
-    """Sets the name of each call. Where two calls use the same parameter, it notes a sentence in `problems`,
-    or throws it."""
-    users = {}
-    for call in calls:
-        for parameter in parameters(call):
-            first = users.setdefault(parameter.name, call)
-            if first is call:
-                continue
-            said = (
-                f"the parameter {parameter.name} is used twice ({first.where}; then by '{call.key}', "
-                f"{call.where}), but each use has parameters of its own; make a module for each use"
-            )
-            if problems is None:
-                raise AntichainError(said)
-            if said not in problems:
-                problems.append(said)
+def name_calls(calls, taken):
+    """Sets the name of each call. Of calls that use the same parameters the first has their module's."""
     names = Names(taken)
     for call in calls:
         if own := owner(call):

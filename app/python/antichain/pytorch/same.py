@@ -27,7 +27,8 @@ def nodes_before(t, logits, without):
         owned = {own for own in weights if own == node.name or own.rpartition(".")[0] == node.name}
         inputs = [number[i] for i in node.inputs]
         options = {key: value for key, value in node.options.items() if key not in without}
-        nodes.append(((node.op, options, inputs, {weights[own] for own in owned}), node))
+        shared = {own: weights[of] for own, of in node.shared.items()}
+        nodes.append(((node.op, options, inputs, {weights[own] for own in owned}, shared), node))
     return nodes, [number[name] for name in outputs]
 
 

@@ -18,6 +18,7 @@ class Node:
     inputs: list
     options: dict
     where: object
+    shared: dict  # full names of its parameters that earlier nodes have, by the names it gives them
     call: Call = None  # whose result it computes, its axes read in `order`
     order: tuple = ()
 
@@ -42,32 +43,45 @@ class Translation(Shaping):
         self.names = names
         self.nodes = []
         self.made = set()  # the nodes' names
+        self.shapes = {}  # that nodes give parameters, by their names in the module
         self.state = {}  # names that parameters and buffers have in graph.json, by those of the module
         self.parameters = []  # the module's names of those that nodes have
         self.buffers = []
         self.call = None
 
-    def new_node(self, op, inputs, options, helper, parts, _):
+    def new_node(self, op, inputs, options, helper, parts, shapes):
         """Adds a node and returns its name. The first node that is no helper has the call's name, and so the
         call's parameters."""
         call = self.call
-        self.uses(parts)
+        shared = self.uses(parts, shapes)
         mine = not helper and call.name not in self.made
         name = call.name if mine else self.names.unique(f"{call.name}.{op}")
         self.made.add(name)
-        self.nodes.append(Node(name, op, inputs, options, call.where))
+        self.nodes.append(Node(name, op, inputs, options, call.where, shared))
         return name
 
-    def uses(self, tensors):
-        """Notes that the call's node has these parameters or buffers, by the names that operators give them.
-        One without a name has the node's."""
+    def uses(self, tensors, shapes):
+        """Notes that the call's node has these parameters or buffers, by the names that operators give them,
+        and returns which of them are parameters of earlier nodes, by the names that they have there. One
+        without a name has the node's."""
+        shared = {}
         for own, t in tensors.items():
             kind = Kind.buffer if own.startswith("running_") else Kind.parameter
             if not isinstance(t, Tensor) or t.kind is not kind:
                 said = t if isinstance(t, Tensor) else "computed"
                 raise Unsupported(f"a {own.replace('_', ' ') or 'factor'} that is {said},")
-            self.enter(t.name, own)
+            first, shape = self.state.get(t.name), shapes.get(own)
+            if first is None:
+                self.shapes[t.name] = shape
+                self.enter(t.name, own)
+            elif kind is Kind.buffer:
+                raise Unsupported("a batch norm that is called twice, whose statistics change twice,")
+            else:
+                refuse_if(shape != self.shapes[t.name], f"{t}, which has another shape where it is used first,")
+                shared[own] = first
+                continue
             (self.parameters if kind is Kind.parameter else self.buffers).append(t.name)
+        return shared
 
     @staticmethod
     def parameter_shape(t):

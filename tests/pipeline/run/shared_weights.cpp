@@ -1,0 +1,80 @@
+#include "tests/pipeline/run/shared_weights.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "layers/conv2d.h"
+#include "layers/elementwise.h"
+#include "layers/flatten.h"
+#include "layers/linear.h"
+#include "layers/relu.h"
+#include "layers/slice.h"
+#include "models/model.h"
+
+namespace antichain::test {
+
+Graph siamese(const ModelOptions& options) {
+  ModelOptions o = completed(options, {});
+  if (options.image == 0) o.image = 8;
+  Graph g("siamese");
+  const ModelInputs in = add_inputs(g, o);
+  std::vector<NodeId> convs, fcs, sides;
+  for (const char* side : {"left", "right"}) {
+    const int64_t begin = sides.size() * 4;
+    const std::string name = side;
+    const NodeId half = slice(g, name, in.images, {.axis = 3, .begin = begin, .end = begin + 4});
+    convs.push_back(conv2d(g, name + ".conv", half, {.out = 16, .kernel = 3, .pad = 1}));
+    const NodeId x = flatten(g, name + ".flatten", relu(g, name + ".relu", convs.back()));
+    fcs.push_back(linear(g, name + ".fc", x, {.out = 12}));
+    sides.push_back(fcs.back());
+  }
+  g.share(convs[1], convs[0]);
+  g.share(fcs[1], fcs[0]);
+  const NodeId distance = elementwise(g, "distance", sides, {.steps = {"subtract x0 x1", "abs s0"}});
+  add_loss(g, in, linear(g, "fc", distance, {.out = o.classes}), o);
+  return g;
+}
+
+Graph unrolled(const ModelOptions& options) {
+  constexpr int64_t width = 6;
+  constexpr int steps = 4;  // more of them take a planner seconds
+  ModelOptions o = completed(options, {});
+  if (options.image == 0) o.image = 8;
+  Graph g("unrolled");
+  const ModelInputs in = add_inputs(g, o);
+  const auto formula = [&](const std::string& name, std::vector<NodeId> x, std::vector<std::string> steps) {
+    return elementwise(g, name, std::move(x), {.steps = std::move(steps)});
+  };
+  NodeId h = -1;
+  for (int t = 0; t < steps; ++t) {
+    const std::string step = std::to_string(t);
+    const NodeId row = slice(g, step, in.images, {.axis = 2, .begin = t, .end = t + 1});
+    const NodeId input = linear(g, step + ".input", flatten(g, step + ".row", row), {.out = 3 * width});
+    const auto gate = [&](NodeId x, std::string_view name, int part) {
+      return slice(g, fmt::format("{}.{}", g[x].name, name), x,
+                   {.begin = part * width, .end = (part + 1) * width});
+    };
+    if (t > 0) g.share(input, g.find("0.input"));
+    if (t == 0) {
+      h = formula("0.h", {gate(input, "new", 2)}, {"tanh x0"});
+      continue;
+    }
+    const NodeId state = linear(g, step + ".state", h, {.out = 3 * width});
+    if (t > 1) g.share(state, g.find("1.state"));
+    const auto opened = [&](const char* name, int part) {
+      return formula(fmt::format("{}.{}", step, name), {gate(input, name, part), gate(state, name, part)},
+                     {"add x0 x1", "sigmoid s0"});
+    };
+    const NodeId reset = opened("reset", 0), keep = opened("keep", 1);
+    const NodeId fresh = formula(step + ".new", {gate(input, "new", 2), reset, gate(state, "new", 2)},
+                                 {"multiply x1 x2", "add x0 s0", "tanh s1"});
+    h = formula(step + ".h", {fresh, keep, h}, {"subtract x2 x0", "multiply x1 s0", "add x0 s1"});
+  }
+  add_loss(g, in, linear(g, "fc", h, {.out = o.classes}), o);
+  return g;
+}
+
+}  // namespace antichain::test

@@ -1,0 +1,19 @@
+// These networks use weights several times.
+#pragma once
+
+#include "models/options.h"
+
+namespace antichain::test {
+
+// Both halves of an image go through the same two layers, and how far apart the results are decides:
+//
+//   images ─┬─ left ── left.conv ── left.fc ──┬─ distance ─ fc ─ loss
+//           └─ right ─ right.conv ─ right.fc ─┘
+Graph siamese(const ModelOptions&);
+
+// A gated recurrent unit (Cho et al., "Learning Phrase Representations using RNN Encoder-Decoder for
+// Statistical Machine Translation", EMNLP 2014) reads the first rows of an image: step t has nodes "t.input"
+// and "t.state", whose weights are those of the steps before.
+Graph unrolled(const ModelOptions&);
+
+}  // namespace antichain::test
