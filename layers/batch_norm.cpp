@@ -16,7 +16,8 @@ std::string BatchNorm::str() const {
   std::string fused = options.add ? ", add" : "";
   if (options.relu) fused += ", relu";
   if (options.activation) fused += ", " + std::string(name_of(*options.activation));
-  return fmt::format("batch_norm(eps {}, momentum {}{})", options.eps, options.momentum, fused);
+  return fmt::format("batch_norm(eps {}, momentum {}{}{})", options.eps, options.momentum,
+                     options.affine ? "" : ", not affine", fused);
 }
 
 std::shared_ptr<const Op> BatchNorm::then(const Op& next, int /*input*/) const {
@@ -44,8 +45,9 @@ Signature BatchNorm::infer(std::span<const Shape> x) const {
                 "use a larger micro-batch");
   Signature s;
   s.y = {.shape = x[0]};
-  s.params = {{"weight", channels, Initialiser::constant(options.first_weight)},
-              {"bias", channels, Initialiser::constant(0)}};
+  if (options.affine)
+    s.params = {{"weight", channels, Initialiser::constant(options.first_weight)},
+                {"bias", channels, Initialiser::constant(0)}};
   s.buffers = {{"running_mean", channels, Initialiser::constant(0)},
                {"running_var", channels, Initialiser::constant(1)},
                {"num_batches_tracked", {1}, Initialiser::constant(0), DType::i32}};

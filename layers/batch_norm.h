@@ -27,17 +27,19 @@ struct BatchNormOptions {
   bool add = false, relu = false;                               // fused
   std::optional<ActivationFunction> activation = std::nullopt;  // fused, with neither of these
   float first_weight = 1;                                       // initial weight of every channel
+  bool affine = true;                                           // weight and bias; without them 1 and 0
 };
 template <class Visit>
 void fields(BatchNormOptions& o, Visit&& visit) {
   visit("eps", o.eps);
   visit("momentum", o.momentum);
   visit("first_weight", o.first_weight);
+  visit("affine", o.affine);
 }
 
-// The params are weight (first_weight) and bias (0), of C each. The buffers are running_mean (0), running_var
-// (1), of C each, and num_batches_tracked (i32, 1 element). The statistics are mean and variance (biased), of
-// C each, float32.
+// The params are weight (first_weight) and bias (0), of C each, where it is affine. The buffers are
+// running_mean (0), running_var (1), of C each, and num_batches_tracked (i32, 1 element). The statistics are
+// mean and variance (biased), of C each, float32.
 class BatchNorm : public Op {
  public:
   explicit BatchNorm(BatchNormOptions options);

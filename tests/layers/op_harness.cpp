@@ -134,7 +134,7 @@ class OpRun {
       buffers_.add(b.name, spec({b.shape, b.dtype}, Layout::plain));
     for (const TensorSpec& s : signature_.statistics) statistics_.add("statistics", spec(s, s.layout));
     for (const TensorSpec& s : lowering_.stash) stash_.add("stash", s);
-    for (const TensorSpec& s : lowering_.prepared) prepared_.add("prepared parameters", s);
+    for (const TensorSpec& s : lowering_.prepared) prepared_.add("prepared parameters", spec(s, s.layout));
     TensorSpec y = signature_.y;
     y.dtype = storage(lowering_.precision);
     y_.add("y", spec(y, lowering_.y));

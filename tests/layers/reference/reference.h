@@ -18,6 +18,7 @@ KernelEntry conv_transpose2d();
 KernelEntry group_norm();
 KernelEntry layer_norm();
 KernelEntry linear();
+KernelEntry matmul();
 KernelEntry batch_norm();
 KernelEntry relu();
 KernelEntry pool();
@@ -38,6 +39,7 @@ KernelEntry softmax();
 KernelEntry stochastic_depth();
 KernelEntry interpolate();
 KernelEntry elementwise();
+KernelEntry spectral_norm();
 // shapes.cpp
 KernelEntry mean();
 KernelEntry permute();

@@ -47,19 +47,6 @@ def _gradient_hooks(parameter):
     return False
 
 
-def _computed_weights(module):
-    """Returns the names of tensors that a module computes anew before each pass: those of weight_norm,
-    spectral_norm and pruning, old and new."""
-    hooks = [
-        h for h in module._forward_pre_hooks.values() if type(h).__module__.startswith("torch.nn.utils.")
-    ]
-    return [
-        *getattr(module, "parametrizations", ()),
-        *(getattr(h, "name", getattr(h, "_tensor_name", "weight")) for h in hooks),
-        *(n for n, t in vars(module).items() if isinstance(t, torch.Tensor) and t.grad_fn is not None),
-    ]
-
-
 def _of_one_memory(tensors):
     """Returns lists of the names of tensors whose places in memory overlap."""
     places = []
@@ -99,7 +86,6 @@ def what_is_not_done(module):
     def is_expanded(p):
         return any(extent > 1 and stride == 0 for extent, stride in zip(p.shape, p.stride()))
 
-    computed = [f"{name or 'the model'}.{w}" for name, m in modules.values() for w in _computed_weights(m)]
     clauses = {
         f"{{}} is in {other} mode while the model is in {mode} mode, but all of it is trained (call train() "
         "of the model; --freeze, which keeps parts as they are, is to come)": of_modules(in_another_mode),
@@ -114,8 +100,6 @@ def what_is_not_done(module):
             lambda m: hasattr(m, "_orig_mod")
         ),
         "the gradient of the parameter {} has a hook (remove it)": of_parameters(_gradient_hooks),
-        "{} is computed before each pass, as weight_norm, spectral_norm and pruning do "
-        "(remove_parametrizations, remove_weight_norm and the like make it a parameter)": computed,
         "{} has no shape yet (run the lazy module once before)": of_parameters(has_no_shape),
     }
     if not any(clauses.values()):
