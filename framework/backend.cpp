@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "framework/averaged.h"
+#include "framework/computed.h"
 #include "framework/error.h"
 #include "framework/grouped.h"
 #include "framework/module.h"
@@ -130,7 +131,8 @@ void Backend::require(Precision precision) const {
 
 void register_backend(std::unique_ptr<Backend> b) {
   const std::string name = b->name();
-  registry().try_emplace(name, std::move(b));
+  const auto [at, is_new] = registry().try_emplace(name, std::move(b));
+  if (is_new) register_kernel(name, std::string(Computed::type_name), computed_entry(*at->second));
 }
 
 const Backend& backend(std::string_view name) {

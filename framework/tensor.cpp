@@ -39,8 +39,10 @@ const Blocking& blocking(Layout layout) { return blockings[size_t(layout)]; }
 
 int64_t blocks(int64_t extent, int block) { return (extent + block - 1) / block; }
 
-// Returns the shape with four dimensions. A matrix of weights lies as filters of one pixel do.
+// Returns the shape with four dimensions. A matrix of weights lies as filters of one pixel do, and filters of
+// one dimension as those of one row.
 Shape four_dimensional(const Shape& s, Layout layout) {
+  if (s.rank() == 3) return {s[0], s[1], 1, s[2]};
   if (s.rank() == 2 && blocking(layout).first > 1) return {s[0], s[1], 1, 1};
   ANTICHAIN_CHECK(s.rank() == 4,
                   fmt::format("layout {} needs four dimensions, not {}", name_of(layout), s.str()));

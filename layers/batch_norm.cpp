@@ -17,7 +17,8 @@ std::string BatchNorm::str() const {
   if (options.relu) fused += ", relu";
   if (options.activation) fused += ", " + std::string(name_of(*options.activation));
   if (options.fixed_statistics) fused += ", fixed statistics";
-  return fmt::format("batch_norm(eps {}, momentum {}{})", options.eps, options.momentum, fused);
+  return fmt::format("batch_norm(eps {}, momentum {}{}{})", options.eps, options.momentum,
+                     options.affine ? "" : ", not affine", fused);
 }
 
 std::shared_ptr<const Op> BatchNorm::then(const Op& next, int /*input*/) const {
@@ -45,8 +46,9 @@ Signature BatchNorm::infer(std::span<const Shape> x) const {
                 "use a larger micro-batch");
   Signature s;
   s.y = {.shape = x[0]};
-  s.params = {{"weight", channels, Initialiser::constant(options.first_weight)},
-              {"bias", channels, Initialiser::constant(0)}};
+  if (options.affine)
+    s.params = {{"weight", channels, Initialiser::constant(options.first_weight)},
+                {"bias", channels, Initialiser::constant(0)}};
   s.buffers = {{"running_mean", channels, Initialiser::constant(0)},
                {"running_var", channels, Initialiser::constant(1)},
                {"num_batches_tracked", {1}, Initialiser::constant(0), DType::i32}};

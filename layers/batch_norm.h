@@ -32,6 +32,7 @@ struct BatchNormOptions {
   std::optional<ActivationFunction> activation = std::nullopt;  // fused, with neither of these
   float first_weight = 1;                                       // initial weight of every channel
   bool fixed_statistics = false;                                // the running ones, in training, too
+  bool affine = true;                                           // weight and bias; without them 1 and 0
 };
 template <class Visit>
 void fields(BatchNormOptions& o, Visit&& visit) {
@@ -39,11 +40,12 @@ void fields(BatchNormOptions& o, Visit&& visit) {
   visit("momentum", o.momentum);
   visit("first_weight", o.first_weight);
   visit("fixed_statistics", o.fixed_statistics);
+  visit("affine", o.affine);
 }
 
-// The params are weight (first_weight) and bias (0), of C each. The buffers are running_mean (0), running_var
-// (1), of C each, and num_batches_tracked (i32, 1 element). The statistics are mean and variance (biased), of
-// C each, float32; with fixed_statistics there are none.
+// The params are weight (first_weight) and bias (0), of C each, where it is affine. The buffers are
+// running_mean (0), running_var (1), of C each, and num_batches_tracked (i32, 1 element). The statistics are
+// mean and variance (biased), of C each, float32; with fixed_statistics there are none.
 class BatchNorm : public Op {
  public:
   explicit BatchNorm(BatchNormOptions options);

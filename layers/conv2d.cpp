@@ -20,6 +20,8 @@ Conv2d::Conv2d(Conv2dOptions o) : options(o) {
   if (o.matrix && (o.kernel != Extent(1) || o.groups != 1))
     throw Error(
         fmt::format("{} has a matrix of weights, which only a 1 x 1 kernel without groups is", str()));
+  if (o.line && (o.kernel.h != 1 || o.matrix))
+    throw Error(fmt::format("{} has filters of one dimension, which only a kernel of one row has", str()));
 }
 
 std::string Conv2d::str() const {
@@ -30,8 +32,11 @@ std::string Conv2d::str() const {
   const std::string dilation = o.dilation == Extent(1) ? "" : ", dilation " + antichain::str(o.dilation);
   return fmt::format("conv2d({}, kernel {}, stride {}, pad {}{}, groups {}, {}{}{}{})", o.out,
                      antichain::str(o.kernel), antichain::str(o.stride), antichain::str(o.pad), dilation,
-                     o.groups, o.bias ? "bias" : "no bias", o.matrix ? ", matrix" : "", init,
-                     o.relu ? ", relu" : "");
+                     o.groups, o.bias ? "bias" : "no bias",
+                     o.matrix ? ", matrix"
+                     : o.line ? ", line"
+                              : "",
+                     init, o.relu ? ", relu" : "");
 }
 
 std::shared_ptr<const Op> Conv2d::then(const Op& next, int /*input*/) const {
@@ -63,7 +68,8 @@ Signature Conv2d::infer(std::span<const Shape> inputs) const {
   const Initialiser uniform = Initialiser::kaiming_uniform_fan_in(fan_in);
   Signature s;
   s.y = {.shape = {x[0], o.out, height, width}};
-  s.params.push_back({"weight", o.matrix ? Shape{o.out, x[1]} : weight, o.weight_init.value_or(uniform)});
+  const Shape stored = o.matrix ? Shape{o.out, x[1]} : o.line ? in_line(weight) : weight;
+  s.params.push_back({"weight", stored, o.weight_init.value_or(uniform)});
   if (o.bias) s.params.push_back({"bias", {o.out}, o.bias_init.value_or(uniform)});
   s.forward_flops = double(s.y.shape.elements()) * double(2 * fan_in + o.bias + o.relu);
   return s;

@@ -6,7 +6,8 @@
 //                         W' likewise. A kernel reaches over (kernel − 1) dilation + 1 pixels.
 //
 // With `matrix`, the weight is K x C. So a 1 x 1 convolution is torch.nn.Linear over the channels of every
-// pixel, which torchvision's ConvNeXt has.
+// pixel, which torchvision's ConvNeXt has. With `line`, the weight of a kernel of one row is K x C/groups x
+// kernel.w: torch.nn.Conv1d.
 //
 // An engine may fuse it with a ReLU behind it (framework/fuse.h).
 #pragma once
@@ -29,6 +30,7 @@ struct Conv2dOptions {
   // The default of both is U(±1 / sqrt(fan_in)), as PyTorch's Conv2d.
   std::optional<Initialiser> weight_init = std::nullopt, bias_init = std::nullopt;
   bool matrix = false;  // only of 1 x 1 kernels without groups
+  bool line = false;    // only of kernels of one row
   bool relu = false;    // fused
 };
 template <class Visit>
@@ -43,6 +45,7 @@ void fields(Conv2dOptions& o, Visit&& visit) {
   visit("weight_init", o.weight_init);
   visit("bias_init", o.bias_init);
   visit("matrix", o.matrix);
+  visit("line", o.line);
 }
 
 class Conv2d : public Op {
@@ -53,11 +56,15 @@ class Conv2d : public Op {
   Signature infer(std::span<const Shape> x) const override;
   std::shared_ptr<const Op> then(const Op& next, int input) const override;
 
-  // Returns the shape of the filters for an input, K x C/groups x kernel.h x kernel.w even with `matrix`.
+  // Returns the shape of the filters for an input, K x C/groups x kernel.h x kernel.w even with `matrix` or
+  // `line`.
   Shape filters(const Shape& x) const;
 
   const Conv2dOptions options;
 };
+
+// Returns the shape of filters of one row without that axis.
+inline Shape in_line(const Shape& filters) { return {filters[0], filters[1], filters[3]}; }
 
 NodeId conv2d(Graph&, std::string name, NodeId x, Conv2dOptions);
 

@@ -20,6 +20,8 @@ ConvTranspose2d::ConvTranspose2d(ConvTranspose2dOptions o) : options(o) {
         fmt::format("{} cannot divide {} channels of its output into {} groups", str(), o.out, o.groups));
   if (o.output_pad.h >= o.stride.h || o.output_pad.w >= o.stride.w)
     throw Error(fmt::format("{} wants an output padding less than the stride", str()));
+  if (o.line && o.kernel.h != 1)
+    throw Error(fmt::format("{} has filters of one dimension, which only a kernel of one row has", str()));
 }
 
 std::string ConvTranspose2d::str() const {
@@ -28,9 +30,10 @@ std::string ConvTranspose2d::str() const {
   if (o.weight_init) init += ", weight " + antichain::str(*o.weight_init);
   if (o.bias_init) init += ", bias " + antichain::str(*o.bias_init);
   return fmt::format(
-      "conv_transpose2d({}, kernel {}, stride {}, pad {}, output pad {}, dilation {}, groups {}, {}{})",
+      "conv_transpose2d({}, kernel {}, stride {}, pad {}, output pad {}, dilation {}, groups {}, {}{}{})",
       o.out, antichain::str(o.kernel), antichain::str(o.stride), antichain::str(o.pad),
-      antichain::str(o.output_pad), antichain::str(o.dilation), o.groups, o.bias ? "bias" : "no bias", init);
+      antichain::str(o.output_pad), antichain::str(o.dilation), o.groups, o.bias ? "bias" : "no bias",
+      o.line ? ", line" : "", init);
 }
 
 Conv2d ConvTranspose2d::convolution(const Shape& x) const {
@@ -61,7 +64,8 @@ Signature ConvTranspose2d::infer(std::span<const Shape> inputs) const {
   const Initialiser uniform = Initialiser::kaiming_uniform_fan_in(fan_in);
   Signature s;
   s.y = {.shape = y};
-  s.params.push_back({"weight", transposed.params[0].shape, o.weight_init.value_or(uniform)});
+  const Shape filters = transposed.params[0].shape;
+  s.params.push_back({"weight", o.line ? in_line(filters) : filters, o.weight_init.value_or(uniform)});
   if (o.bias) s.params.push_back({"bias", {o.out}, o.bias_init.value_or(uniform)});
   s.forward_flops = transposed.forward_flops + double(o.bias * y.elements());
   return s;

@@ -22,6 +22,8 @@ struct ConvTranspose2dOptions {
   Extent dilation = 1;
   int groups = 1;
   bool bias = true;
+  bool line =
+      false;  // the weight of a kernel of one row is C x K/groups x kernel.w: torch.nn.ConvTranspose1d
   // The default of both is U(±1 / sqrt(K/groups · kernel.h · kernel.w)), as PyTorch's ConvTranspose2d.
   std::optional<Initialiser> weight_init = std::nullopt, bias_init = std::nullopt;
 };
@@ -37,6 +39,7 @@ void fields(ConvTranspose2dOptions& o, Visit&& visit) {
   visit("bias", o.bias);
   visit("weight_init", o.weight_init);
   visit("bias_init", o.bias_init);
+  visit("line", o.line);
 }
 
 class ConvTranspose2d : public Op {

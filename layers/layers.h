@@ -1,6 +1,7 @@
 // Includes every operator, for files that build networks.
 #pragma once
 
+#include "framework/computed.h"
 #include "layers/activate.h"
 #include "layers/adaptive_pool.h"
 #include "layers/add.h"
@@ -19,6 +20,7 @@
 #include "layers/layer_norm.h"
 #include "layers/layer_scale.h"
 #include "layers/linear.h"
+#include "layers/matmul.h"
 #include "layers/mean.h"
 #include "layers/multiply.h"
 #include "layers/permute.h"
@@ -28,4 +30,5 @@
 #include "layers/slice.h"
 #include "layers/softmax.h"
 #include "layers/softmax_cross_entropy.h"
+#include "layers/spectral_norm.h"
 #include "layers/stochastic_depth.h"

@@ -145,6 +145,7 @@ class WriteFields {
   template <class T>
   requires std::is_arithmetic_v<T>
   static Json written(T value) { return value; }
+  static Json written(const std::string& value) { return value; }
   // Writes the fewest digits that give the same float32: 1e-5, not 9.999999747378752e-06.
   static Json written(float value) { return std::stod(fmt::format("{}", value)); }
   template <class T>
@@ -244,6 +245,105 @@ std::shared_ptr<const Op> make_activate(const std::string&, const ActivateOption
   return std::make_shared<Activate>(*o.function);
 }
 
+// Reads {"op": …, "options": …} among other fields.
+std::shared_ptr<const Op> read_part(JsonReader& from, const std::string& node) {
+  const JsonReader type = from.at("op");
+  if (type.string() == Computed::type_name) type.fail("a computed operator has none of its kind within it");
+  if (!from.has("options")) return read_operator(type.string(), node, nullptr);
+  JsonReader options = from.at("options");
+  return read_operator(type.string(), node, &options);
+}
+
+void write_part(Json& to, const Op& op) {
+  to["op"] = op.type();
+  if (Json options = options_of(op); !options.empty()) to["options"] = std::move(options);
+}
+
+constexpr size_t most_parts = 1000;
+
+std::vector<JsonReader> parts(JsonReader& from, const char* field) {
+  if (!from.has(field)) return {};
+  std::vector<JsonReader> all = from.at(field).elements();
+  if (all.size() > most_parts) from.at(field).fail(fmt::format("{} are the most", most_parts));
+  return all;
+}
+
+template <class Visit>
+void fields(ParamSpec& o, Visit&& visit) {
+  visit("name", o.name);
+  visit("shape", o.shape);
+  visit("init", o.init);
+}
+
+std::vector<ParamSpec> read_specs(JsonReader& from, const char* field) {
+  std::vector<ParamSpec> specs;
+  for (JsonReader& one : parts(from, field)) {
+    ParamSpec spec;
+    for (const char* needed : {"name", "shape"}) one.at(needed);
+    fields(spec, ReadFields(one));
+    one.done();
+    const auto is_odd = [](unsigned char c) { return c <= ' ' || c == 0x7f || c == '/' || c == ','; };
+    if (spec.name.empty() || std::ranges::any_of(spec.name, is_odd))
+      one.fail("a name has no blanks, commas or slashes, and one character at least");
+    for (const int64_t extent : spec.shape)
+      if (extent < 1) one.fail("an extent is 1 at least");
+    spec.shape.elements();
+    specs.push_back(std::move(spec));
+  }
+  return specs;
+}
+
+std::shared_ptr<const Op> read_computed(const std::string& node, JsonReader* from) {
+  if (!from) throw Error("computed wants options: which operator it is, and what computes its parameters");
+  ComputedOptions o;
+  JsonReader of = from->at("of");
+  o.of = read_part(of, node);
+  of.done();
+  o.parameters = read_specs(*from, "parameters");
+  o.buffers = read_specs(*from, "buffers");
+  for (JsonReader& step : parts(*from, "nodes")) {
+    ComputedOptions::Step& to = o.steps.emplace_back();
+    to.op = read_part(step, node);
+    for (const JsonReader& input : parts(step, "inputs")) to.inputs.push_back(input.string());
+    step.done();
+  }
+  for (JsonReader& value : parts(*from, "values")) {
+    o.values.push_back(
+        {value.at("parameter").string(), int(value.at("node").integer(0, int64_t(most_parts)))});
+    value.done();
+  }
+  from->done();
+  return std::make_shared<Computed>(std::move(o));
+}
+
+Json written_specs(const std::vector<ParamSpec>& specs) {
+  Json all = Json::array();
+  for (ParamSpec spec : specs) {
+    WriteFields fields_of_spec;
+    fields(spec, fields_of_spec);
+    if (spec.init.kind == Initialiser::Kind::constant && spec.init.a == 0) fields_of_spec.to.erase("init");
+    all.push_back(fields_of_spec.to);
+  }
+  return all;
+}
+
+Json computed_options(const Op& op) {
+  const ComputedOptions& o = as<Computed>(op).options;
+  Json to = Json::object();
+  write_part(to["of"], *o.of);
+  if (!o.parameters.empty()) to["parameters"] = written_specs(o.parameters);
+  if (!o.buffers.empty()) to["buffers"] = written_specs(o.buffers);
+  for (const ComputedOptions::Step& step : o.steps) {
+    Json one = Json::object();
+    write_part(one, *step.op);
+    one["inputs"] = step.inputs;
+    to["nodes"].push_back(std::move(one));
+  }
+  for (const auto& [parameter, step] : o.values)
+    to["values"].push_back({{"parameter", parameter}, {"node", step}});
+  return to;
+}
+
 const std::vector<Row>& rows() {
   using Name = const std::string&;
   static const std::vector<Row> table = {
@@ -261,6 +361,7 @@ const std::vector<Row>& rows() {
       row<Add>("add"),
       pool("average_pool", Pool::Kind::average),
       row<BatchNorm, BatchNormOptions>("batch_norm"),
+      {Computed::type_name, read_computed, computed_options},
       row<Concat>("concat"),
       row<Conv2d, Conv2dOptions>("conv2d"),
       row<ConvTranspose2d, ConvTranspose2dOptions>("conv_transpose2d"),
@@ -278,6 +379,9 @@ const std::vector<Row>& rows() {
       row<LayerNorm, LayerNormOptions>("layer_norm"),
       row<LayerScale, LayerScaleOptions>("layer_scale"),
       row<Linear, LinearOptions>("linear"),
+      row<MatmulOptions>(
+          "matmul", [](Name, const MatmulOptions& o) { return std::make_shared<Matmul>(o); },
+          [](const Op& op) { return as<Matmul>(op).options; }),
       pool("max_pool", Pool::Kind::max),
       row<MeanOptions>(
           "mean", [](Name, const MeanOptions& o) { return std::make_shared<Mean>(o.axes, o.keep_dims); },
@@ -295,6 +399,7 @@ const std::vector<Row>& rows() {
       row<Slice, SliceOptions>("slice"),
       row<Softmax>("softmax"),
       row<SoftmaxCrossEntropy, LossOptions>("softmax_cross_entropy"),
+      row<SpectralNorm, SpectralNormOptions>("spectral_norm"),
       row<StochasticDepthOptions>(
           "stochastic_depth",
           [](Name node, StochasticDepthOptions o) {

@@ -28,14 +28,26 @@ std::string StochasticDepth::str() const {
 
 Signature StochasticDepth::infer(std::span<const Shape> x) const {
   check_inputs("stochastic_depth", x, 1, 0);
+  if (drop == Drop::channel && x[0].rank() < 2)
+    throw Error(fmt::format("{} wants samples with channels, not {}", str(), x[0].str()));
   Signature s;
   s.y = {.shape = x[0]};
   s.forward_flops = double(x[0].elements());
   return s;
 }
 
-KeptSamples::KeptSamples(const StochasticDepth& op, const DropoutKey& key)
-    : draw_(op.node_name, op.p, key_of(op, key)), whole_batch_(op.drop == Drop::batch) {}
+int64_t parts_of(const StochasticDepth& op, const Shape& x) {
+  return op.drop == Drop::channel ? x[0] * x[1] : x[0];
+}
+
+Layout in_parts(const StochasticDepth& op, Layout layout) {
+  return op.drop == Drop::channel ? Layout::plain : layout;
+}
+
+KeptParts::KeptParts(const StochasticDepth& op, const Shape& x, const DropoutKey& key)
+    : draw_(op.node_name, op.p, key_of(op, key)),
+      channels_(parts_of(op, x) / x[0]),
+      whole_batch_(op.drop == Drop::batch) {}
 
 NodeId stochastic_depth(Graph& graph, std::string name, NodeId x, double p, Drop drop) {
   auto op = std::make_shared<StochasticDepth>(p, drop, name);

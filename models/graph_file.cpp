@@ -283,12 +283,24 @@ void GraphFile::check_uses() {
 
 namespace {
 
-// Returns the largest share that a node of this kind drops.
-template <class Of>
-double largest_share(const auto& nodes) {
+const StochasticDepth* depth_of(const Op& op) { return dynamic_cast<const StochasticDepth*>(&op); }
+
+// Returns the share of numbers or of channels that a dropout drops.
+std::optional<double> dropped(const Op& op) {
+  if (const auto* dropout = dynamic_cast<const Dropout*>(&op)) return dropout->p;
+  const StochasticDepth* depth = depth_of(op);
+  return depth && depth->drop == Drop::channel ? std::optional(depth->p) : std::nullopt;
+}
+
+// Returns the share of samples that stochastic depth drops.
+std::optional<double> dropped_samples(const Op& op) {
+  const StochasticDepth* depth = depth_of(op);
+  return depth && depth->drop != Drop::channel ? std::optional(depth->p) : std::nullopt;
+}
+
+double largest_share(const auto& nodes, auto&& share) {
   double most = 0;
-  for (const auto& node : nodes)
-    if (const auto* op = dynamic_cast<const Of*>(node.op.get())) most = std::max(most, op->p);
+  for (const auto& node : nodes) most = std::max(most, share(*node.op).value_or(0));
   return most;
 }
 
@@ -346,8 +358,8 @@ void GraphFile::check_shapes() {
                             unshared.begin()->first, unshared.begin()->second, unshared.begin()->first),
                 "leave it out");
   usual_ = {.image = 0,
-            .dropout = largest_share<Dropout>(nodes_),
-            .stochastic_depth = largest_share<StochasticDepth>(nodes_)};
+            .dropout = largest_share(nodes_, dropped),
+            .stochastic_depth = largest_share(nodes_, dropped_samples)};
   for (const Input& input : inputs_)
     if (!input.labels && input.shape.size() == 3) {
       usual_.image = int(input.shape[1]);
@@ -356,12 +368,15 @@ void GraphFile::check_shapes() {
 }
 
 std::shared_ptr<const Op> GraphFile::op_of(const FileNode& node, const ModelOptions& o) const {
-  if (const auto* dropout = dynamic_cast<const Dropout*>(node.op.get()); dropout && o.dropout)
+  const StochasticDepth* depth = depth_of(*node.op);
+  if (o.dropout && dropped(*node.op)) {
+    if (depth) return std::make_shared<StochasticDepth>(*o.dropout, depth->drop, node.name);
     return std::make_shared<Dropout>(*o.dropout, node.name);
-  if (const auto* depth = dynamic_cast<const StochasticDepth*>(node.op.get()); depth && o.stochastic_depth) {
+  }
+  if (const auto share = dropped_samples(*node.op); share && o.stochastic_depth) {
     const double most = usual_.stochastic_depth;
-    return std::make_shared<StochasticDepth>(most > 0 ? depth->p / most * *o.stochastic_depth : 0,
-                                             depth->drop, node.name);
+    return std::make_shared<StochasticDepth>(most > 0 ? *share / most * *o.stochastic_depth : 0, depth->drop,
+                                             node.name);
   }
   if (const auto* loss = dynamic_cast<const SoftmaxCrossEntropy*>(node.op.get());
       loss && o.label_smoothing > 0) {

@@ -123,16 +123,20 @@ class BatchNormKernel : public Kernel {
     for (int64_t l = channel; l < most; l += x_.block) lanes.at[l] = float(value);
   }
 
+  static double param(std::span<const Tensor> params, size_t i, int64_t channel, float otherwise) {
+    return params.empty() ? otherwise : params[i].data<float>()[channel];
+  }
+
   double inverse(double variance) const { return 1 / std::sqrt(variance + double(options_.eps)); }
 
   Normal normal(const Channels& c, const double* mean, const double* variance,
                 std::span<const Tensor> params) const {
     Normal n;
     for (int64_t i = 0; i < c.count; ++i) {
-      const double scale = params[0].data<float>()[c.first + i] * inverse(variance[i]);
+      const double scale = param(params, 0, c.first + i, 1) * inverse(variance[i]);
       set(n.mean, i, mean[i]);
       set(n.scale, i, scale);
-      set(n.shift, i, params[1].data<float>()[c.first + i] + (double(float(mean[i])) - mean[i]) * scale);
+      set(n.shift, i, param(params, 1, c.first + i, 0) + (double(float(mean[i])) - mean[i]) * scale);
     }
     return n;
   }
@@ -151,7 +155,7 @@ class BatchNormKernel : public Kernel {
     for (int64_t i = 0; i < c.count; ++i) {
       const double inverse = this->inverse(variance[i]), off = double(float(mean[i])) - mean[i];
       const double normed = (product[i] + off * sum[i]) * inverse;  // Σ dy · x̂
-      const double a = b.params[0].data<float>()[c.first + i] * inverse;
+      const double a = param(b.params, 0, c.first + i, 1) * inverse;
       const double n = options_.fixed_statistics ? HUGE_VAL : double(planes_.per_channel());
       const double slope = -a * inverse * normed / n;
       set(g.a, i, a);
@@ -207,7 +211,7 @@ Lowering lower(const Op& op, std::span<const Shape> x, std::span<const Layout> o
   const Layout layout = accept(offered[0]);
   return {.x = std::vector<Layout>(x.size(), layout),
           .y = layout,
-          .params = {Layout::plain, Layout::plain},
+          .params = std::vector<Layout>(options.affine ? 2 : 0, Layout::plain),
           .precision = precision,
           .stash = {{.shape = {2, x[0][1]}, .dtype = DType::f64}},  // mean, variance
           .keeps_x = true,

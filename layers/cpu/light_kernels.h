@@ -12,6 +12,7 @@ KernelEntry group_norm_entry();
 KernelEntry interpolate_entry();
 KernelEntry layer_norm_entry();
 KernelEntry relu_entry();
+KernelEntry matmul_entry();
 KernelEntry max_pool_entry();
 KernelEntry average_pool_entry();
 KernelEntry adaptive_average_pool_entry();
@@ -29,6 +30,7 @@ KernelEntry reshape_entry();
 KernelEntry slice_entry();
 KernelEntry softmax_entry();
 KernelEntry softmax_cross_entropy_entry();
+KernelEntry spectral_norm_entry();
 KernelEntry stochastic_depth_entry();
 
 }  // namespace antichain::cpu

@@ -62,7 +62,8 @@ class MeanKernel : public Kernel {
   }
 
  private:
-  bool neighbours_are_terms() const { return axes_.terms.strides[1] == 1; }
+  // Where there is one term, sums are neighbours, too.
+  bool neighbours_are_terms() const { return inner_ == 1 && axes_.terms.strides[1] == 1; }
 
   // Calls f(first, count) for tiles of sums, each a run of sums whose terms are neighbours.
   template <class F>

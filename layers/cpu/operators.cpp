@@ -24,6 +24,7 @@ Operators operators() {
           {"layer_norm", layer_norm_entry()},
           {"layer_scale", layer_scale_entry()},
           {"linear", linear_entry()},
+          {"matmul", matmul_entry()},
           {"max_pool", max_pool_entry()},
           {"mean", mean_entry()},
           {"multiply", multiply_entry()},
@@ -34,6 +35,7 @@ Operators operators() {
           {"slice", slice_entry()},
           {"softmax", softmax_entry()},
           {"softmax_cross_entropy", softmax_cross_entropy_entry()},
+          {"spectral_norm", spectral_norm_entry()},
           {"stochastic_depth", stochastic_depth_entry()}};
 }
 

@@ -1,5 +1,5 @@
-// Stochastic depth scales or clears whole samples, which lie one after the other in every layout. Backward
-// draws the same samples again.
+// Stochastic depth scales or clears samples, which lie one after the other in every layout, or channels in
+// the plain one. Backward draws the same ones again.
 #include "layers/stochastic_depth.h"
 
 #include <algorithm>
@@ -17,8 +17,8 @@ namespace {
 template <class T>
 class StochasticDepthKernel : public Kernel {
  public:
-  StochasticDepthKernel(const StochasticDepth& op, int64_t samples)
-      : op_(op.p, op.drop, op.node_name), samples_(samples) {}
+  StochasticDepthKernel(const StochasticDepth& op, const Shape& x)
+      : op_(op.p, op.drop, op.node_name), x_(x), parts_(parts_of(op, x)) {}
 
   void forward(Context& context, const Forward& f) const override {
     if (f.mode == Mode::evaluate)
@@ -34,33 +34,37 @@ class StochasticDepthKernel : public Kernel {
 
  private:
   void apply(Context& context, const DropoutKey& key, const T* from, const Tensor& into, bool adds) const {
-    const KeptSamples samples(op_, key);
-    const int64_t of_sample = into.elements() / samples_;  // padding included
+    const KeptParts parts(op_, x_, key);
+    const int64_t of_part = into.elements() / parts_;  // padding included
     const float scale = float(1.0 / (1.0 - op_.p));
     T* to = into.data<T>();
-    for_each_plane(samples_, context.threads(), [&](int64_t n) {
-      const T* x = from + n * of_sample;
-      T* y = to + n * of_sample;
-      if (samples.kept(n))
-        elementwise_loops<T>().scale(x, scale, y, adds, of_sample);
+    for_each_plane(parts_, context.threads(), [&](int64_t i) {
+      const T* x = from + i * of_part;
+      T* y = to + i * of_part;
+      if (parts.kept(i))
+        elementwise_loops<T>().scale(x, scale, y, adds, of_part);
       else if (!adds)
-        std::fill_n(y, of_sample, T(0.0f));
+        std::fill_n(y, of_part, T(0.0f));
     });
   }
 
   const StochasticDepth op_;
-  const int64_t samples_;
+  const Shape x_;
+  const int64_t parts_;
 };
 
 }  // namespace
 
 KernelEntry stochastic_depth_entry() {
-  return {.lower = [](const Op&, std::span<const Shape>, std::span<const Layout> offered,
-                      Precision precision) { return in_one_layout(accept(offered[0]), precision); },
+  return {.lower =
+              [](const Op& op, std::span<const Shape>, std::span<const Layout> offered, Precision precision) {
+                return in_one_layout(in_parts(static_cast<const StochasticDepth&>(op), accept(offered[0])),
+                                     precision);
+              },
           .make =
               [](const Op& op, std::span<const TensorSpec> x, const Lowering&) {
                 return make_typed<StochasticDepthKernel>(x[0].dtype, dynamic_cast<const StochasticDepth&>(op),
-                                                         x[0].shape[0]);
+                                                         x[0].shape);
               }};
 }
 

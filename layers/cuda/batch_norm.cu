@@ -25,8 +25,11 @@ namespace antichain::cuda {
 namespace {
 
 struct Params {
-  const float *weight, *bias;
+  const float *weight, *bias;  // nullptr: 1 and 0
   double eps;
+
+  ANTICHAIN_ANYWHERE float weight_of(Index c) const { return weight ? weight[c] : 1.0f; }
+  ANTICHAIN_ANYWHERE float bias_of(Index c) const { return bias ? bias[c] : 0.0f; }
 };
 
 // Kept says where a micro-batch's mean and variance go: float for the running statistics, double for
@@ -48,7 +51,7 @@ void take_moments(Stream stream, const PixelParts& parts, const T* x, const Part
         kept.variance[c] = float(variance);
         kept.exact_mean[c] = all.mean;
         kept.exact_variance[c] = variance;
-        normal.set(c, all.mean, variance, params.eps, params.weight[c], params.bias[c]);
+        normal.set(c, all.mean, variance, params.eps, params.weight_of(c), params.bias_of(c));
       },
       read(x));
 }
@@ -58,7 +61,7 @@ void set_normal(Stream stream, Index channels, const float* mean, const float* v
                 const Normal& normal, double* exact) {
   for_each(stream, channels, [=] ANTICHAIN_DEVICE(Index c) {
     if (exact) exact[c] = mean[c], exact[channels + c] = variance[c];
-    normal.set(c, double(mean[c]), double(variance[c]), params.eps, params.weight[c], params.bias[c]);
+    normal.set(c, double(mean[c]), double(variance[c]), params.eps, params.weight_of(c), params.bias_of(c));
   });
 }
 
@@ -226,7 +229,7 @@ void take_sums(Stream stream, const PixelParts& parts, const BackwardPass<T>& pa
   const auto finish = [=] ANTICHAIN_DEVICE(Index c, const Pair& all) {
     const double inverse = 1 / sqrt(variance[c] + params.eps), off = double(float(mean[c])) - mean[c];
     const double normed = (all.product + off * all.sum) * inverse;  // Σ dy · x̂
-    const double a = double(params.weight[c]) * inverse;
+    const double a = double(params.weight_of(c)) * inverse;
     const double slope = -a * inverse * normed / n;
     gradient.a[c] = float(a);
     gradient.b[c] = float(slope);
@@ -373,7 +376,8 @@ class BatchNormKernel : public Kernel {
 
  private:
   Params params_of(std::span<const Tensor> params) const {
-    return {params[0].data<float>(), params[1].data<float>(), double(options_.eps)};
+    const auto at = [&](size_t i) { return params.empty() ? nullptr : params[i].data<float>(); };
+    return {at(0), at(1), double(options_.eps)};
   }
 
   BackwardPass<T> pass_of(const Backward& b) const {
@@ -406,7 +410,7 @@ KernelEntry batch_norm_entry() {
                 const BatchNormOptions& options = dynamic_cast<const BatchNorm&>(op).options;
                 return Lowering{.x = std::vector<Layout>(x.size(), Layout::nhwc),
                                 .y = Layout::nhwc,
-                                .params = {Layout::plain, Layout::plain},
+                                .params = std::vector<Layout>(options.affine ? 2 : 0, Layout::plain),
                                 .precision = precision,
                                 .stash = {{.shape = {2, x[0][1]}, .dtype = DType::f64},
                                           {.shape = {3, x[0][1]}, .dtype = DType::f32}},

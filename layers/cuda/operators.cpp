@@ -21,6 +21,7 @@ std::map<std::string, KernelEntry, std::less<>> operators(Factors factors) {
           {"layer_norm", layer_norm_entry()},
           {"layer_scale", layer_scale_entry()},
           {"linear", linear_entry(factors)},
+          {"matmul", matmul_entry()},
           {"max_pool", max_pool_entry()},
           {"mean", mean_entry()},
           {"multiply", multiply_entry()},
@@ -31,6 +32,7 @@ std::map<std::string, KernelEntry, std::less<>> operators(Factors factors) {
           {"slice", slice_entry()},
           {"softmax", softmax_entry()},
           {"softmax_cross_entropy", softmax_cross_entropy_entry()},
+          {"spectral_norm", spectral_norm_entry()},
           {"stochastic_depth", stochastic_depth_entry()}};
 }
 

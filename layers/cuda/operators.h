@@ -37,6 +37,7 @@ KernelEntry interpolate_entry();
 KernelEntry layer_norm_entry();
 KernelEntry layer_scale_entry();
 KernelEntry linear_entry(Factors);
+KernelEntry matmul_entry();
 KernelEntry max_pool_entry();
 KernelEntry mean_entry();
 KernelEntry multiply_entry();
@@ -47,6 +48,7 @@ KernelEntry reshape_entry();
 KernelEntry slice_entry();
 KernelEntry softmax_entry();
 KernelEntry softmax_cross_entropy_entry();
+KernelEntry spectral_norm_entry();
 KernelEntry stochastic_depth_entry();
 
 std::map<std::string, KernelEntry, std::less<>> operators(Factors);

@@ -1,4 +1,4 @@
-// Stochastic depth draws a sample's word in every thread of the sample. Backward draws it again.
+// Stochastic depth draws a part's word in every thread of the part. Backward draws it again.
 #include "layers/stochastic_depth.h"
 
 #include "layers/cuda/move.h"
@@ -10,12 +10,12 @@ namespace antichain::cuda {
 namespace {
 
 template <class T>
-void drop_samples(Stream stream, int64_t count, Index of_sample, const KeptSamples& given, float scale,
-                  const T* from, T* to, bool adds) {
+void drop_parts(Stream stream, int64_t count, Index of_part, const KeptParts& given, float scale,
+                const T* from, T* to, bool adds) {
   for_elements(
       stream, count,
       [=] ANTICHAIN_DEVICE(Index i, float x, float& y) {
-        const float kept = given.now().kept(int64_t(i / of_sample)) ? x * scale : 0.0f;
+        const float kept = given.now().kept(int64_t(i / of_part)) ? x * scale : 0.0f;
         // A term of a sum is rounded for storage before it is added, as where another kernel adds it.
         y = adds ? y + float(T(kept)) : kept;
       },
@@ -26,7 +26,7 @@ template <class T>
 class StochasticDepthKernel : public Kernel {
  public:
   StochasticDepthKernel(const StochasticDepth& op, const Shape& x)
-      : op_(op.p, op.drop, op.node_name), of_sample_(index_of(x.elements() / x[0])) {}
+      : op_(op.p, op.drop, op.node_name), x_(x), of_part_(index_of(x.elements() / parts_of(op, x))) {}
 
   void forward(Context& context, const Forward& f) const override {
     if (f.mode == Mode::evaluate)
@@ -42,19 +42,23 @@ class StochasticDepthKernel : public Kernel {
 
  private:
   void apply(Context& context, const DropoutKey& key, const T* from, const Tensor& to, bool adds) const {
-    drop_samples(stream_of(context), to.elements(), of_sample_, KeptSamples(op_, key),
-                 float(1.0 / (1.0 - op_.p)), from, to.data<T>(), adds);
+    drop_parts(stream_of(context), to.elements(), of_part_, KeptParts(op_, x_, key),
+               float(1.0 / (1.0 - op_.p)), from, to.data<T>(), adds);
   }
 
   const StochasticDepth op_;
-  const Index of_sample_;
+  const Shape x_;
+  const Index of_part_;
 };
 
 }  // namespace
 
 KernelEntry stochastic_depth_entry() {
-  return {.lower = [](const Op&, std::span<const Shape> x, std::span<const Layout>,
-                      Precision precision) { return in_one_layout(layout_of(x[0]), precision); },
+  return {.lower =
+              [](const Op& op, std::span<const Shape> x, std::span<const Layout>, Precision precision) {
+                return in_one_layout(in_parts(static_cast<const StochasticDepth&>(op), layout_of(x[0])),
+                                     precision);
+              },
           .make =
               [](const Op& op, std::span<const TensorSpec> x, const Lowering&) {
                 return make_typed<StochasticDepthKernel>(x[0].dtype, dynamic_cast<const StochasticDepth&>(op),

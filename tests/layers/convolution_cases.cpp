@@ -85,6 +85,8 @@ std::vector<OpCase> convolution_cases() {
       transposed("conv_transpose_2x2_stride_2", {3, 32, 5, 4}, {.out = 16, .kernel = 2, .stride = 2}),
       transposed("conv_transpose_4x4_stride_2", {2, 32, 4, 5},
                  {.out = 48, .kernel = 4, .stride = 2, .pad = 1, .bias = false}),
+      transposed("conv_transpose_line", {2, 20, 1, 7},
+                 {.out = 10, .kernel = {1, 4}, .stride = {1, 2}, .pad = {0, 1}, .line = true}),
       transposed("conv_transpose_output_pad", {2, 20, 4, 5},
                  {.out = 17, .kernel = 3, .stride = 2, .pad = 1, .output_pad = 1}),
       transposed("conv_transpose_3x3", {2, 16, 6, 6}, {.out = 32, .kernel = 3, .pad = 1}),

@@ -1,6 +1,13 @@
-// These are the awkward cases of layer and group normalisation.
+// These are the awkward cases of layer and group normalisation, and of operators whose weights are
+// normalised.
+#include "framework/computed.h"
+#include "layers/conv2d.h"
+#include "layers/elementwise.h"
 #include "layers/group_norm.h"
 #include "layers/layer_norm.h"
+#include "layers/linear.h"
+#include "layers/mean.h"
+#include "layers/spectral_norm.h"
 #include "tests/layers/op_cases.h"
 
 namespace antichain::harness {
@@ -23,10 +30,76 @@ OpCase groups(std::string name, Shape x, GroupNormOptions options) {
   return {std::move(name), std::make_shared<GroupNorm>(options), {x}, cancelling_rows};
 }
 
+// Weight standardisation: Qiao, Wang, Liu, Shen & Yuille, "Micro-Batch Training with Batch-Channel
+// Normalization and Weight Standardization", 2019. In bf16 the computed weight is
+// rounded, too.
+OpCase standardised(std::string name, std::shared_ptr<const Op> of, Shape x, Shape weight, bool masked) {
+  const auto formula = [](std::vector<std::string> steps) {
+    return std::make_shared<Elementwise>(ElementwiseOptions{.steps = std::move(steps)});
+  };
+  std::vector<int> axes;
+  for (int axis = 2; axis <= weight.rank(); ++axis) axes.push_back(axis);
+  const auto mean = std::make_shared<Mean>(axes, true);
+  ComputedOptions o{.of = std::move(of),
+                    .parameters = {{"v", weight, Initialiser::normal(1)}},
+                    .steps = {{mean, {"v"}},
+                              {formula({"subtract x0 x1"}), {"v", "s0"}},
+                              {formula({"multiply x0 x0"}), {"s1"}},
+                              {mean, {"s2"}},
+                              {formula({"add x1 0.01", "sqrt s0", "divide x0 s1"}), {"s1", "s3"}}},
+                    .values = {{"weight", 4}}};
+  if (masked) {
+    o.buffers = {{"mask", weight, Initialiser::constant(1)}};
+    o.steps.push_back({formula({"multiply x0 x1"}), {"mask", "s4"}});
+    o.values = {{"weight", 5}};
+  }
+  return {.name = std::move(name),
+          .op = std::make_shared<Computed>(std::move(o)),
+          .x = {x},
+          .tolerance = cancelling_rows,
+          .input_roundings = 3,
+          .output_roundings = 2};
+}
+
+OpCase spectral(std::string name, std::shared_ptr<const Op> of, Shape x, Shape weight, int iterations) {
+  ComputedOptions o{.of = std::move(of),
+                    .parameters = {{"w", weight, Initialiser::normal(1)}},
+                    .steps = {{std::make_shared<SpectralNorm>(SpectralNormOptions{iterations}), {"w"}}},
+                    .values = {{"weight", 0}}};
+  return {.name = std::move(name),
+          .op = std::make_shared<Computed>(std::move(o)),
+          .x = {x},
+          .tolerance = cancelling_rows,
+          .input_roundings = 3,
+          .output_roundings = 2};
+}
+
 }  // namespace
 
 std::vector<OpCase> norm_cases() {
   return {
+      spectral("computed_spectral_convolution",
+               std::make_shared<Conv2d>(Conv2dOptions{.out = 16, .kernel = 3, .pad = 1}), {3, 16, 6, 5},
+               {16, 16, 3, 3}, 1),
+      spectral("computed_spectral_linear", std::make_shared<Linear>(LinearOptions{.out = 7}), {5, 11},
+               {7, 11}, 2),
+      standardised("computed_convolution",
+                   std::make_shared<Conv2d>(Conv2dOptions{.out = 20, .kernel = 3, .pad = 1}), {3, 10, 6, 5},
+                   {20, 10, 3, 3}, false),
+      standardised("computed_convolution_of_blocks",
+                   std::make_shared<Conv2d>(Conv2dOptions{.out = 32, .kernel = 1, .bias = false}),
+                   {2, 16, 6, 5}, {32, 16, 1, 1}, true),
+      standardised("computed_matrix",
+                   std::make_shared<Conv2d>(Conv2dOptions{.out = 12, .kernel = 1, .matrix = true}),
+                   {2, 10, 4, 5}, {12, 10}, true),
+      standardised("computed_depthwise",
+                   std::make_shared<Conv2d>(Conv2dOptions{.out = 32, .kernel = 3, .pad = 1, .groups = 32}),
+                   {2, 32, 6, 5}, {32, 1, 3, 3}, false),
+      standardised("computed_line",
+                   std::make_shared<Conv2d>(Conv2dOptions{.out = 12, .kernel = {1, 3}, .line = true}),
+                   {2, 10, 1, 9}, {12, 10, 3}, true),
+      standardised("computed_linear", std::make_shared<Linear>(LinearOptions{.out = 7}), {5, 11}, {7, 11},
+                   true),
       groups("group_norm_of_blocks", {3, 32, 5, 5}, {.groups = 2}),
       groups("group_norm_within_blocks", {2, 32, 4, 5}, {.groups = 16}),
       groups("group_norm_across_blocks", {2, 40, 3, 5}, {.groups = 4}),

@@ -137,7 +137,7 @@ class OpRun {
       buffers_.add(b.name, spec({b.shape, b.dtype}, Layout::plain));
     for (const TensorSpec& s : signature_.statistics) statistics_.add("statistics", spec(s, s.layout));
     for (const TensorSpec& s : lowering_.stash) stash_.add("stash", s);
-    for (const TensorSpec& s : lowering_.prepared) prepared_.add("prepared parameters", s);
+    for (const TensorSpec& s : lowering_.prepared) prepared_.add("prepared parameters", spec(s, s.layout));
     const int all = int(dx_.tensors.size() + dw_.tensors.size());
     for (int i = 0; ask_.only >= 0 && i < all; ++i)
       if (i != ask_.only)

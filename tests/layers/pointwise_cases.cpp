@@ -121,6 +121,8 @@ std::vector<OpCase> pointwise_cases() {
           soft("softmax_rows", {5, 10}),
           soft("softmax_rows_of_many", {3, 1000}),
           depth("stochastic_depth_batch", 0.2, Drop::batch, {7, 20, 3, 5}),
+          depth("stochastic_depth_channel", 0.4, Drop::channel, {5, 17, 3, 5}),
+          depth("stochastic_depth_channel_of_rows", 0.4, Drop::channel, {5, 17}),
           depth("stochastic_depth_none", 0, Drop::row, {2, 16, 2, 2}),
           depth("stochastic_depth_row", 0.4, Drop::row, {13, 16, 3, 5}),
           depth("stochastic_depth_rows", 0.4, Drop::row, {13, 17})};

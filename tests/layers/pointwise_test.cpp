@@ -210,8 +210,8 @@ TEST(LayerScale, HasTheNodesNameForItsParameter) {
 
 std::vector<bool> kept(Drop drop, uint64_t step, uint64_t first_sample, int64_t samples,
                        const std::string& node = "depth") {
-  const KeptSamples drawn(StochasticDepth(0.3, drop, node),
-                          {.seed = 1, .step = step, .first_sample = first_sample});
+  const KeptParts drawn(StochasticDepth(0.3, drop, node), {samples, 3, 2, 2},
+                        {.seed = 1, .step = step, .first_sample = first_sample});
   std::vector<bool> all;
   for (int64_t n = 0; n < samples; ++n) all.push_back(drawn.kept(n));
   return all;

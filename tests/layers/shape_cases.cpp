@@ -1,4 +1,6 @@
-// Lists the cases of operators that give samples other shapes: permute, reshape, slice, and means over axes.
+// Lists the cases of operators that give samples other shapes: permute, reshape, slice, means over axes, and
+// products of matrices.
+#include "layers/matmul.h"
 #include "layers/mean.h"
 #include "layers/permute.h"
 #include "layers/reshape.h"
@@ -24,10 +26,20 @@ OpCase averaged(std::string name, Shape x, std::vector<int> axes, bool keep_dims
   return {std::move(name), std::make_shared<Mean>(std::move(axes), keep_dims), {x}};
 }
 
+// Errors are relative to the largest number, and a sum of few products is nearly exact.
+OpCase matrices(std::string name, Shape a, Shape b, MatmulOptions options = {}) {
+  return {std::move(name), std::make_shared<Matmul>(options), {a, b}};
+}
+
 }  // namespace
 
 std::vector<OpCase> shape_cases() {
-  return {permuted("permute_channels_last", {3, 20, 7, 5}, {0, 2, 3, 1}),
+  return {matrices("matmul", {3, 5, 7}, {3, 7, 4}),
+          matrices("matmul_heads", {2, 3, 9, 16}, {2, 3, 9, 16}, {.transpose_b = true}),
+          matrices("matmul_gram", {2, 40, 33}, {2, 40, 35}, {.transpose_a = true}),
+          matrices("matmul_both_transposed", {2, 2, 2, 6, 5}, {2, 2, 2, 3, 6}, {true, true}),
+          matrices("matmul_of_one", {4, 1, 1}, {4, 1, 8}),
+          permuted("permute_channels_last", {3, 20, 7, 5}, {0, 2, 3, 1}),
           permuted("permute_channels_first", {2, 7, 5, 17}, {0, 3, 1, 2}),
           permuted("permute_heads", {2, 9, 4, 8}, {0, 2, 1, 3}),
           permuted("permute_nothing", {3, 16, 2, 2}, {0, 1, 2, 3}),
@@ -64,6 +76,7 @@ std::vector<OpCase> shape_cases() {
           averaged("mean_of_many", {2, 130, 31, 29}, {1, 2}),
           averaged("mean_of_row", {5, 1000}, {1}),
           averaged("mean_of_tokens", {3, 49, 70}, {1}),
+          averaged("mean_of_single_pixels", {3, 20, 1, 1}, {2, 3}),
           averaged("mean_of_one", {3, 1, 4, 4}, {1}),
           averaged("mean_of_two_of_five", {2, 3, 4, 5, 6}, {2, 4})};
 }

@@ -169,7 +169,7 @@ class GraphRun {
     for (const ParamSpec& b : node.signature.buffers) m.buffers.push_back(tensor({b.shape, b.dtype}));
     for (const TensorSpec& s : node.signature.statistics) m.statistics.push_back(tensor(s));
     for (const TensorSpec& s : node.lowering.stash) m.stash.push_back(backend_.tensor(s));
-    for (const TensorSpec& s : node.lowering.prepared) m.prepared.push_back(backend_.tensor(s));
+    for (const TensorSpec& s : node.lowering.prepared) m.prepared.push_back(tensor(s));
     prepare(m);
   }
 

@@ -14,6 +14,7 @@ import unittest
 import numpy
 import torch
 import torch.nn.functional as F
+import torch.nn.utils.prune
 import torch.utils.checkpoint
 from torch import nn
 
@@ -61,6 +62,80 @@ FORMULAS = {
     "sum": lambda m, x: x - x.sum((2, 3), keepdim=True) / 7 + x.var(1, keepdim=True),
     "tanh": lambda m, x: torch.tanh(x) + torch.sin(x) * torch.cos(x) + F.softsign(x) + torch.rsqrt(x * x + 1),
 }
+
+
+def attention(m, x):
+    q, k, v = m.qkv(x.flatten(2).transpose(1, 2)).reshape(len(x), -1, 3, 2, 4).permute(2, 0, 3, 1, 4)
+    y = torch.softmax(q @ k.transpose(-2, -1) / 2, -1) @ v
+    return y.transpose(1, 2).reshape(len(x), -1, 8).transpose(1, 2).reshape(x.shape)
+
+
+# What is computed of several tensors, or of parameters alone.
+PRODUCTS = {
+    "attention": attention,
+    "batch_norm": lambda m, x: m.not_affine(x) + F.log_softmax(x, 1),
+    "dropout": lambda m, x: F.dropout2d(x, 0.2, m.training),
+    "einsum": lambda m, x: torch.einsum("nchw,nchv->nwvh", x, m.other(x)).permute(0, 3, 1, 2)
+    + torch.einsum("nchw,dc->ndhw", x, m.mixer[:, :, 0, 0])[:, :6, :1],
+    "eye": lambda m, x: torch.bmm(x.flatten(2), x.flatten(2).mT)[:, :, :, None] * torch.tensor(0.5),
+    "factors": lambda m, x: x * m.row.view(1, -1, 1, 1) + m.plane.exp() * m.plane.softmax(0).mean(),
+    "gather": lambda m, x: x[:, [0, 2, 1, 3, 4, 5, 7, 6]] + x.flip(3) + F.normalize(x, dim=1),
+    "low_rank": lambda m, x: F.conv2d(x, m.other.weight + (m.b @ m.a)[:, :, None, None], m.other.bias),
+    "norms": lambda m, x: x / (x.norm(1, (1, 2), True) + x.norm(torch.inf, 3, True)) + x.amin((2, 3), True),
+    "products": lambda m, x: torch.matmul(m.plane, x.transpose(2, 3)) @ (x @ m.plane_too.t()),
+    "pruning": lambda m, x: m.pruned(x),
+    "scaled": lambda m, x: (x - m.shift) / m.spread,
+    "spectral_norm": lambda m, x: m.spectral(x) + m.spectral_turned(x)[:, :, :6, :8],
+    "standardised": lambda m, x: F.conv2d(
+        x, (m.other.weight - m.other.weight.mean((1, 2, 3), True)) / m.other.weight.std((1, 2, 3), keepdim=True)
+    ),
+    "std_conv": lambda m, x: F.conv2d(x, F.batch_norm(
+        m.other.weight.reshape(1, 8, -1), None, None, m.row * 0.7, training=True, momentum=0.0
+    ).reshape_as(m.other.weight)),
+    "variance": lambda m, x: (lambda v, mean: (x - mean) / (v + 1e-5).sqrt())(
+        *torch.var_mean(x, (1, 2), keepdim=True)
+    ),
+    "weight_norm": lambda m, x: m.weight_norm(x),
+}  # fmt: skip
+
+
+class Product(nn.Module):
+    def __init__(self, f):
+        super().__init__()
+        norms = nn.utils
+        self.f, self.first, self.head = f, nn.Conv2d(3, 8, 3, 1, 1), nn.LazyLinear(5)
+        self.other, self.qkv, self.not_affine = nn.Conv2d(8, 8, 1), nn.Linear(8, 24), nn.BatchNorm2d(8, affine=False)
+        self.a, self.b = nn.Parameter(torch.rand(2, 8)), nn.Parameter(torch.rand(8, 2))
+        self.row, self.plane = nn.Parameter(torch.rand(8)), nn.Parameter(torch.rand(6, 8))
+        self.plane_too, self.mixer = nn.Parameter(torch.rand(6, 8)), nn.Parameter(torch.rand(8, 8, 1, 1))
+        self.pruned = torch.nn.utils.prune.l1_unstructured(nn.Conv2d(8, 4, 3), "weight", 0.4)
+        self.spectral = norms.spectral_norm(nn.Conv2d(8, 8, 3, padding=1))
+        self.spectral_turned = norms.parametrizations.spectral_norm(nn.ConvTranspose2d(8, 8, 2), n_power_iterations=2)
+        self.weight_norm = norms.weight_norm(nn.Conv2d(8, 6, (1, 3), groups=2))
+        self.register_buffer("shift", torch.randn(8, 1, 1))
+        self.register_buffer("spread", torch.rand(1, 8, 1, 1) + 0.5)
+
+    def forward(self, x):
+        return self.head(self.f(self, self.first(x)).mean(-1).flatten(1))
+
+
+class Lines(nn.Module):
+    """Convolutions, pools and norms in one dimension, and the largest numbers over points."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(
+            *(nn.Conv1d(3, 8, 3, 2, 1, bias=False), nn.BatchNorm1d(8), nn.ReLU(), nn.MaxPool1d(2, ceil_mode=True)),
+            *(nn.Conv1d(8, 8, 5, padding="same", groups=2, dilation=2), nn.AvgPool1d(3, 1, 1), nn.Tanh()),
+            nn.ConvTranspose1d(8, 8, 4, 2, 1, bias=False),
+            nn.Conv1d(8, 8, 3, padding=1, padding_mode="reflect", bias=False),
+            *(nn.AdaptiveMaxPool1d(3), nn.Dropout1d(0.1), nn.InstanceNorm1d(8), nn.GroupNorm(2, 8)),
+            *(nn.Upsample(scale_factor=2, mode="linear"), nn.Upsample(8), nn.AdaptiveAvgPool1d(5)),
+        )
+        self.head = nn.Linear(8, 5)
+
+    def forward(self, x):
+        return self.head(self.net(F.pad(x, (2, 1))).max(2)[0])
 
 
 class Formula(nn.Module):
@@ -140,6 +215,17 @@ class Numbers(Case):
                 other = seeded(make)
                 for name, tensor in other.state_dict().items():
                     numpy.testing.assert_array_equal(state[name].numpy(), tensor.numpy())
+    def test_products_and_computed_weights(self):
+        for name, f in PRODUCTS.items():
+            with self.subTest(name):
+                model = seeded(lambda: Product(f))
+                model(torch.randn(3, 3, 6, 8))
+                self.write(model, 3, 3, 6, 8)
+                graph_run.GraphRun(self.folder).compare()
+
+    def test_one_dimension(self):
+        self.write(seeded(Lines), 3, 3, 33)
+        graph_run.GraphRun(self.folder).compare()
 
     def test_a_chain_is_checked_by_the_name_of_its_last_node(self):
         chain = lambda m, x: torch.tanh(x / 3 + 1) * m.scalar - 0.5
@@ -324,7 +410,7 @@ class Refusals(Refused):
                 lambda self, x: self.act(x),
                 {"act": nn.RReLU()},
             ),
-            ("'matmul' at node matmul (the model (Net), ", lambda self, x: x @ x, {}),
+            ("'cumsum' at node cumsum (the model (Net), ", lambda self, x: x.cumsum(1), {}),
             (
                 f"attention in a ({HERE}",
                 lambda self, x: self.a(*[x.flatten(2).transpose(1, 2)] * 3)[0].mT[..., None],
@@ -344,8 +430,6 @@ class Refusals(Refused):
                 applied,
                 {"m": nn.MaxPool2d(2, dilation=2)},
             ),
-            ("batch_norm that is frozen", frozen, {"n": nn.BatchNorm2d(8)}),
-            ("without a weight and a bias (affine=False)", applied, {"m": nn.BatchNorm2d(8, affine=False)}),
             ("which mixes samples", lambda self, x: x.reshape(1, -1, 8, 8).reshape(2, 8, 8, 8), {}),
             (
                 "a batch norm that is called twice, whose statistics change twice,",
@@ -493,7 +577,6 @@ class State(Refused):
     """What would not be trained as PyTorch trains it is refused."""
 
     def test_the_state_of_modules(self):
-        norm_utils = nn.utils
         for said, change in {
             "all parameters have requires_grad=False": lambda m: m.requires_grad_(False),
             "3 (Dropout) is in training mode": lambda m: m.eval()[3].train(),
@@ -503,8 +586,6 @@ class State(Refused):
             ),
             "the gradient of the parameter 0.weight has a hook": lambda m: m[0].weight.register_hook(abs),
             "0 (Conv2d) has a backward hook": lambda m: m[0].register_full_backward_hook(print),
-            "0.weight is computed before each pass": lambda m: norm_utils.weight_norm(m[0]),
-            "0.weight is computed": lambda m: norm_utils.parametrizations.spectral_norm(m[0]),
             "0.weight = 6.weight share memory": lambda m: m.append(nn.Conv2d(3, 8, 3))
             and setattr(m[6], "weight", nn.Parameter(m[0].weight.data[4:])),
             "5.bias is expanded": lambda m: setattr(m[5], "bias", nn.Parameter(torch.ones(1).expand(4))),

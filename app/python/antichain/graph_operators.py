@@ -5,22 +5,25 @@ fit together is refused here, and not by the program.
 
 import math
 
+MOST_AXES = 5
 PAIRS = ("kernel", "stride", "dilation", "output_pad", "size")  # [height, width]
 _CONVOLUTION = {"kernel": 3, "stride": 1, "pad": 0, "dilation": 1, "groups": 1, "bias": True}
 _POOL = {"kernel": 2, "stride": 2, "pad": 0, "ceil_mode": False}
 DEFAULTS = {
     "average_pool": {**_POOL, "count_include_pad": True},
-    "batch_norm": {"eps": 1e-5, "momentum": 0.1, "fixed_statistics": False},
-    "conv2d": {**_CONVOLUTION, "matrix": False},
-    "conv_transpose2d": {**_CONVOLUTION, "output_pad": 0},
+    "batch_norm": {"eps": 1e-5, "momentum": 0.1, "fixed_statistics": False, "affine": True},
+    "conv2d": {**_CONVOLUTION, "matrix": False, "line": False},
+    "conv_transpose2d": {**_CONVOLUTION, "output_pad": 0, "line": False},
     "dropout": {"p": 0.5},
     "elementwise": {"parameter_axis": -1},
     "group_norm": {"eps": 1e-5, "affine": True},
     "interpolate": {"mode": "nearest", "align_corners": False},
     "layer_norm": {"over": [], "channels": False, "eps": 1e-5, "affine": True, "bias": True},
     "linear": {"bias": True},
+    "matmul": {"transpose_a": False, "transpose_b": False},
     "max_pool": _POOL,
     "mean": {"keep_dims": False},
+    "spectral_norm": {"iterations": 1, "eps": 1e-12},
     "slice": {"axis": 1, "begin": 0, "end": 2**63 - 1, "step": 1},
 }
 
@@ -139,6 +142,15 @@ def _elementwise(o, *xs):
     return tuple(max(of, default=1) for of in extents)
 
 
+def _matmul(o, a, b):
+    first, second = a[-2:], b[-2:]
+    rows, inner = first[::-1] if o["transpose_a"] else first
+    other, columns = second[::-1] if o["transpose_b"] else second
+    if len(a) < 3 or a[:-2] != b[:-2] or inner != other:
+        raise ValueError(f"matrices of {text(a)} and {text(b)} have no product")
+    return (*a[:-2], rows, columns)
+
+
 def _mean(o, x):
     kept = 1 if o["keep_dims"] else None
     extents = (kept if i in o["axes"] else extent for i, extent in enumerate(x))
@@ -168,6 +180,7 @@ SHAPES = {
     "group_norm": _group_norm,
     "interpolate": _interpolate,
     "linear": lambda o, x: (x[0], o["out"]),
+    "matmul": _matmul,
     "max_pool": _pool,
     "mean": _mean,
     "permute": lambda o, x: tuple(x[axis] for axis in o["order"]),
@@ -178,6 +191,9 @@ SHAPES = {
 
 def output_shape(op, o, inputs):
     """Returns the shape of an operator's output. Throws ValueError where it does not fit its inputs."""
+    if op == "computed":
+        of = o["of"]
+        return output_shape(of["op"], {**DEFAULTS.get(of["op"], {}), **of.get("options", {})}, inputs)
     if op in IMAGES and any(len(x) != 4 for x in inputs):
         raise ValueError(f"{op} takes N x C x H x W, not {len(inputs[0])} axes")
     return tuple(SHAPES[op](o, *inputs)) if op in SHAPES else inputs[0]
@@ -188,17 +204,22 @@ def row_of(o, x):
     return (x[1],) if o["channels"] else tuple(o["over"]) or x[-1:]
 
 
+def _taps(o):
+    """Returns the last extents of a convolution's weight."""
+    return pair(o["kernel"])[1:] if o["line"] else pair(o["kernel"])
+
+
 def parts_of(op, o, x):
     """Returns the shapes of the parameters and buffers of an operator with the input x, by their names."""
     channels = x[1:2]
     if op == "conv2d":
-        weight = (o["out"], x[1]) if o["matrix"] else (o["out"], x[1] // o["groups"], *pair(o["kernel"]))
+        weight = (o["out"], x[1]) if o["matrix"] else (o["out"], x[1] // o["groups"], *_taps(o))
     elif op == "conv_transpose2d":
-        weight = (x[1], o["out"] // o["groups"], *pair(o["kernel"]))
+        weight = (x[1], o["out"] // o["groups"], *_taps(o))
     elif op == "linear":
         weight = (o["out"], x[1])
     elif op == "batch_norm":
-        names = ("weight", "bias", "running_mean", "running_var")
+        names = ("weight", "bias") * o["affine"] + ("running_mean", "running_var")
         return {**dict.fromkeys(names, channels), "num_batches_tracked": ()}
     elif op == "elementwise":
         return {"": tuple(o["parameter"])} if "parameter" in o else {}

@@ -4,6 +4,9 @@ elsewhere (pytorch/operators.py, onnx/rows.py); here is what the rows of both ha
 A Value is a tensor as the user's code sees it: a node's output, and the order in which its axes are read. So
 a permutation costs nothing until an operator needs the axes in their order: a LayerNorm or a Linear over the
 last axis of N x H x W x C works on the N x C x H x W that is stored.
+
+What is computed of parameters and buffers alone has no samples. It is stored with one, as 1 x …, which its
+order leaves out. The node that uses it has these steps within itself (framework/computed.h).
 """
 
 import collections
@@ -11,7 +14,7 @@ import dataclasses
 import inspect
 import math
 
-from antichain.graph_operators import DEFAULTS, PAIRS, one_or_two, output_shape
+from antichain.graph_operators import DEFAULTS, MOST_AXES, PAIRS, one_or_two, output_shape
 from antichain.graph_operators import padding, pair, parts_of, reach
 
 WRONG = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)  # what odd options do to a row
@@ -91,11 +94,15 @@ class Value:
 
     @property
     def rank(self):
-        return len(self.stored)
+        return len(self.order)
+
+    @property
+    def sampled(self):
+        return 0 in self.order
 
     @property
     def plain(self):
-        return self.order == natural(self.rank)
+        return self.order == natural_of(self.stored, self.sampled)[: self.rank]
 
     def axis(self, axis):
         """Returns which axis of the node's output an axis is."""
@@ -140,6 +147,11 @@ def natural(rank):
     return tuple(range(rank))
 
 
+def natural_of(stored, sampled):
+    """Returns the order of the axes as they are stored."""
+    return natural(len(stored)) if sampled else natural(len(stored))[1:]
+
+
 def unknown(shape):
     """Returns what stands for a value that is not translated, so that what is behind it can be."""
     return Value("?", tuple(shape), natural(len(shape)))
@@ -160,6 +172,7 @@ class Shaping:
     def __init__(self, batch):
         self.batch = batch
         self.plain_forms = {}
+        self.reshaped = {}  # by the nodes of reshapes, what they were made of
 
     @staticmethod
     def text(x):
@@ -203,7 +216,8 @@ class Shaping:
         differing = {key: value for key, value in options.items() if usual.get(key) != value}
         shapes = parts_of(op, whole, stored[0])
         name = self.new_node(op, [x.node for x in inputs], differing, helper, parts or {}, shapes)
-        return Value(name, shape, tuple(order or natural(len(shape))))
+        sampled = any(x.sampled for x in inputs)
+        return Value(name, shape, natural_of(shape, sampled) if order is None else tuple(order))
 
     def same_axes(self, op, x, options=None, parts=None):
         """Adds a node whose output has the axes of x in their order."""
@@ -213,8 +227,11 @@ class Shaping:
         """Returns x with its axes stored in their order."""
         if x.plain:
             return x
+        moves = x.sampled and x.order[0] != 0
+        refuse_if(moves, "a permutation that moves the samples from the first axis")
         if (x.node, x.order) not in self.plain_forms:
-            permuted = self.emit("permute", [x], {"order": list(x.order)}, helper=True)
+            order = list(x.order) if x.sampled else [0, *x.order]
+            permuted = self.emit("permute", [x], {"order": order}, helper=True)
             self.plain_forms[x.node, x.order] = permuted
         return self.plain_forms[x.node, x.order]
 
@@ -223,14 +240,30 @@ class Shaping:
         shape = tuple(shape)
         if shape == x.shape:
             return x
-        mixes = not shape or shape[0] != self.batch or x.shape[0] != self.batch
+        mixes = x.sampled and (not shape or shape[0] != x.shape[0] or shape[0] not in (1, self.batch))
         refuse_if(mixes, f"a reshape of {x.shape} to {shape}, which mixes samples,")
-        refuse_if(len(shape) > 5, f"a tensor of {len(shape)} axes (there are at most 5)")
-        refuse_if(len(shape) == 1, "a tensor of one number a sample without an axis for it")
+        whole = shape if x.sampled else (1, *(shape or (1,)))
+        refuse_if(len(whole) > MOST_AXES, f"a tensor of {len(shape)} axes (there are at most {MOST_AXES})")
+        refuse_if(len(whole) == 1, "a tensor of one number a sample without an axis for it")
         x = self.plain(x)
-        if len(shape) == 2 and x.rank == 4:
-            return self.emit("flatten", [x], helper=helper)
-        return self.emit("reshape", [x], {"shape": list(shape[1:])}, helper=helper)
+        source = self.reshaped.get(x.node, x)  # two reshapes are one
+        x = source if source.sampled == x.sampled else x
+        if x.shape == shape:
+            return x
+        if len(whole) == 2 and len(x.stored) == 4:
+            y = self.emit("flatten", [x], helper=helper)
+        else:
+            y = self.emit("reshape", [x], {"shape": list(whole[1:])}, helper=helper)
+        self.reshaped[y.node] = x
+        return dataclasses.replace(y, order=y.order[: len(shape)]) if not x.sampled else y
+
+    def with_samples(self, x):
+        """Returns what has no samples as a tensor of one."""
+        return x if x.sampled else dataclasses.replace(x, order=(0, *x.order))
+
+    def as_before(self, x, y):
+        """Returns y without samples where x has none."""
+        return y if x.sampled else dataclasses.replace(y, order=y.order[1:])
 
     def image(self, x, axis):
         """Returns x as N x C x H x W with C for the axis, and a function that brings such an image back."""
@@ -240,6 +273,9 @@ class Shaping:
     def images(self, values, axis):
         """Does so with several values of one number of axes."""
         first = values[0]
+        if not first.sampled:
+            images, restored = self.images([self.with_samples(x) for x in values], axis + 1)
+            return images, lambda y: self.as_before(first, restored(y))
         if first.rank == 4 and first.order[axis] == 1 and all(x.order == first.order for x in values):
             images = [dataclasses.replace(x, order=natural(4)) for x in values]
             return images, lambda y: Value(y.node, y.stored, first.order)
@@ -267,16 +303,26 @@ class Shaping:
         tensors, a parameter and numbers. A parameter that is a vector has a number for each channel, where
         `channels`."""
         values, parts, options, words = [], {}, {}, {}
+        operands = [x.of if isinstance(x, Widened) else self.number_of(x) for x in operands]
+        sampled = any(isinstance(x, Value) and x.sampled for x in operands)
         for name, x in zip("abc", operands):
             if isinstance(x, (int, float)):
                 words[name] = repr(float(x))
-            elif isinstance(x, (Value, Widened, Padded)):
+            elif not sampled or isinstance(x, Padded) or (isinstance(x, Value) and x.sampled):
                 words[name] = f"x{len(values)}"
-                values.append(x.of if isinstance(x, Widened) else self.tensor(x))
+                values.append(self.tensor(x))
             else:
                 refuse_if(parts, "a formula of two parameters")
                 words[name], parts, options["parameter"] = "p", {"": x}, list(self.parameter_shape(x))
-        refuse_if(not values, "a formula of parameters alone")
+        refuse_if(not values, "a formula of numbers alone")
+        if not sampled:
+            rank = max(x.rank for x in values)
+            values = [self.reshape(x, (1,) * (rank - x.rank) + x.shape, helper=True) for x in values]
+        elif parts and not channels:
+            parts[""], axis = self.without_ones_behind(parts[""], values[0].rank)
+            shape = self.parameter_shape(parts[""])
+            options["parameter"] = list(shape) or [1] * isinstance(parts[""], Value)
+            options |= {} if axis == values[0].rank - 1 else {"parameter_axis": axis}
         shapes = {x.shape for x in values}
         refuse_if(len({x.rank for x in values}) > 1, f"a formula of tensors of the shapes {shapes}")
         order = values[0].order
@@ -286,6 +332,15 @@ class Shaping:
             options["parameter_axis"] = 1
         options["steps"] = [" ".join(words.get(word, word) for word in step.split()) for step in steps]
         return self.emit("elementwise", values, options, order, parts=parts)
+
+    def number_of(self, x):
+        """Returns the number of a constant that is one, or x."""
+        return x
+
+    def without_ones_behind(self, x, rank):
+        """Returns a parameter of a formula, and its last axis among those of the result. Where only its shape
+        was changed, to C x 1 x 1, it is the parameter itself."""
+        return x, rank - 1
 
     def activate(self, x, function):
         return self.same_axes("activate", x, {"function": function})
@@ -305,12 +360,19 @@ class Shaping:
         return self.same_axes(op, x, {"p": p, **options}) if p else x
 
     def conv(self, x, shape, parts, pads, **options):
-        """Returns the convolution of an image with weights of that shape."""
-        options |= {"out": shape[0], "kernel": shape[2:], "pad": padding(pads), "bias": "bias" in parts}
-        return self.emit("conv2d", [x], options, parts=parts)
+        """Returns the convolution of an image with weights of that shape, which may be those of a line."""
+        kernel = (1, *shape[2:])[-2:]
+        options |= {"out": shape[0], "kernel": kernel, "pad": padding(pads), "bias": "bias" in parts}
+        return self.emit("conv2d", [x], {**options, **self.line(shape)}, parts=parts)
+
+    @staticmethod
+    def line(shape):
+        return {"line": True} if len(shape) == 3 else {}
 
     def conv_transpose(self, x, shape, parts, pads, groups, **options):
-        options |= {"out": shape[1] * groups, "kernel": shape[2:], "pad": padding(pads), "groups": groups}
+        kernel = (1, *shape[2:])[-2:]
+        options |= {"out": shape[1] * groups, "kernel": kernel, "pad": padding(pads), "groups": groups}
+        options |= self.line(shape)
         refuse_if(pads[:2] != pads[2:], "a transposed convolution with another padding at the ends")
         return self.emit("conv_transpose2d", [x], {**options, "bias": "bias" in parts}, parts=parts)
 
@@ -330,6 +392,7 @@ class Shaping:
         return restored(self.emit("conv2d", [image], {**options, "kernel": 1, "matrix": True}, parts=parts))
 
     def batch_norm(self, x, options, parts):
+        options = {**options, "affine": "weight" in parts}
         image, restored = self.image(x, 1) if x.rank != 4 else (self.plain(x), lambda y: y)
         return restored(self.emit("batch_norm", [image], options, parts=parts))
 
@@ -343,28 +406,40 @@ class Shaping:
 
     def group_norm(self, x, groups, eps, parts):
         options = {"groups": groups, "eps": eps, "affine": bool(parts)}
-        return self.emit("group_norm", [self.plain(x)], options, parts=parts)
+        y = self.emit("group_norm", [self.plain(self.with_samples(x))], options, parts=parts)
+        return self.as_before(x, y)
 
     def softmax(self, x, axis):
-        if x.rank == 2:
+        if x.rank == 2 and x.sampled:
             return self.emit("softmax", [self.plain(x)])
         image, restored = self.image(x, axis)
         return restored(self.emit("softmax", [image]))
 
+    def matmul(self, a, b):
+        """Returns the products of the matrices of a and b, which have as many of them."""
+        refuse_if(a.rank != b.rank or a.shape[:-2] != b.shape[:-2],
+                  f"a product of matrices of {a.shape} and {b.shape}, which are not as many,")
+        matrices, options = [], {}
+        for name, x in (("transpose_a", a), ("transpose_b", b)):
+            turned = x.permuted((*natural(x.rank - 2), x.rank - 1, x.rank - 2))
+            options[name] = turned.plain and not x.plain
+            matrices.append(self.plain(turned if options[name] else x))
+        return self.emit("matmul", matrices, options)
+
     def mean(self, x, axes, keep):
         """Returns the mean over axes. Where `keep`, they stay with the extent 1."""
         stored = sorted(x.axis(axis) for axis in axes)
-        refuse_if(not stored or 0 in axes or len(set(stored)) < len(stored), "a mean over the samples")
+        refuse_if(not stored or 0 in stored or len(set(stored)) < len(stored), "a mean over the samples")
         if keep:
-            if x.rank == 4 and stored == [2, 3]:
+            if x.rank == 4 and stored == [2, 3] and x.sampled:
                 return self.same_axes("global_average_pool", x)
             return self.same_axes("mean", x, {"axes": stored, "keep_dims": True})
-        left = [axis for axis in natural(x.rank) if axis not in stored]
+        left = [axis for axis in natural(len(x.stored)) if axis not in stored]
         order = tuple(left.index(axis) for axis in x.order if axis in left)
         return self.emit("mean", [x], {"axes": stored}, order)
 
     def concat(self, parts, axis):
-        refuse_if(axis == 0, "parts that are joined along the samples")
+        refuse_if(parts[0].axis(axis) == 0, "parts that are joined along the samples")
         refuse_if(len({x.rank for x in parts}) > 1, "parts of different numbers of axes that are joined")
         if len(parts) == 1:
             return parts[0]
@@ -377,7 +452,7 @@ class Shaping:
         begin, end, _ = slice(begin, end).indices(extent)
         if (begin, end, step) == (0, extent, 1):
             return x
-        refuse_if(axis == 0, "a part of the samples")
+        refuse_if(x.axis(axis) == 0, "a part of the samples")
         refuse_if(step < 1 or begin >= end, f"an empty part [{begin}:{end}:{step}]")
         options = {"axis": x.axis(axis), "begin": begin, "end": end, "step": step}
         return self.same_axes("slice", x, options)
@@ -385,12 +460,14 @@ class Shaping:
     def select(self, x, axis, place):
         """Returns x at one place of an axis, which is left out."""
         y = self.part(x, axis, place, place + 1)
-        return self.reshape(y, (*y.shape[:axis], *y.shape[axis + 1 :]))
+        at, whole = y.axis(axis), dataclasses.replace(y, order=natural_of(y.stored, y.sampled))
+        left = self.reshape(whole, [whole.shape[i] for i, a in enumerate(whole.order) if a != at])
+        order = (a - (a > at) for a in y.order if a != at)
+        return dataclasses.replace(left, order=tuple(order))
 
     def in_order(self, x, order):
-        """Returns x with its axes in another order, in which the samples stay the first."""
+        """Returns x with its axes in another order."""
         refuse_if(sorted(order) != list(natural(x.rank)), "a permutation of other axes than there are")
-        refuse_if(order[0] != 0, "a permutation that moves the samples from the first axis")
         return x.permuted(order)
 
     def add(self, a, b):
@@ -408,7 +485,7 @@ class Shaping:
         a, b = (x.of if isinstance(x, Widened) else x for x in (a, b))
         if isinstance(a, Value) and isinstance(b, Value) and math.prod(a.shape) < math.prod(b.shape):
             a, b = b, a
-        gates = isinstance(a, Value) and isinstance(b, Value) and a.rank == b.rank == 4
+        gates = all(isinstance(x, Value) and x.sampled and x.rank == 4 for x in (a, b))
         if not self.alike(a, b) and not (gates and a.plain and b.plain and b.shape == (*a.shape[:2], 1, 1)):
             return self.formula(["multiply a b"], a, b)
         if a.order != b.order:
@@ -417,4 +494,4 @@ class Shaping:
 
     @staticmethod
     def alike(a, b):
-        return isinstance(a, Value) and isinstance(b, Value) and a.shape == b.shape
+        return all(isinstance(x, Value) and x.sampled for x in (a, b)) and a.shape == b.shape

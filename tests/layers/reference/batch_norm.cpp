@@ -33,8 +33,8 @@ class BatchNormKernel : public Kernel {
         f.stash[0].data<double>()[c] = mean;
         f.stash[0].data<double>()[channels_ + c] = variance;
       }
-      const double scale = f.params[0].data<double>()[c] / std::sqrt(variance + options_.eps);
-      const double shift = f.params[1].data<double>()[c];
+      const double scale = param(f.params, 0, c, 1) / std::sqrt(variance + options_.eps);
+      const double shift = param(f.params, 1, c, 0);
       each(c, [&](int64_t i) {
         double y = (x[i] - mean) * scale + shift;
         if (options_.add) y += f.x[1].data<double>()[i];
@@ -53,7 +53,7 @@ class BatchNormKernel : public Kernel {
       const double *x = b.x[0].data<double>(), *y = b.y.data<double>();
       const double mean = b.stash[0].data<double>()[c];
       const double inverse = 1 / std::sqrt(b.stash[0].data<double>()[channels_ + c] + options_.eps);
-      const double weight = b.params[0].data<double>()[c], bias = b.params[1].data<double>()[c];
+      const double weight = param(b.params, 0, c, 1), bias = param(b.params, 1, c, 0);
       const auto dy = [&](int64_t i) {
         const double passed = options_.relu && y[i] <= 0 ? 0 : b.dy.data<double>()[i];
         if (!options_.activation) return passed;
@@ -94,6 +94,10 @@ class BatchNormKernel : public Kernel {
   void each(int64_t c, F&& f) const {
     for (int64_t n = 0; n < count_ / pixels_; ++n)
       for (int64_t p = 0; p < pixels_; ++p) f((n * channels_ + c) * pixels_ + p);
+  }
+
+  static double param(std::span<const Tensor> params, size_t i, int64_t channel, double otherwise) {
+    return params.empty() ? otherwise : params[i].data<double>()[channel];
   }
 
   const BatchNormOptions options_;

@@ -7,6 +7,7 @@
 #include "layers/conv2d.h"
 #include "layers/conv_transpose2d.h"
 #include "layers/linear.h"
+#include "layers/matmul.h"
 #include "tests/layers/reference/reference.h"
 
 namespace antichain::reference {
@@ -173,8 +174,23 @@ void linear_backward(const Op& op, const Backward& b) {
     Eigen::Map<Eigen::RowVectorXd>(db, b.dy.shape()[1]) += dy.colwise().sum();
 }
 
+void multiply_each(Context&, const MatrixProduct& p, const Tensor& first, const Tensor& second,
+                   const Tensor& to) {
+  for (int64_t i = 0; i < p.count; ++i) {
+    const auto factor = [i](const Tensor& t, int64_t rows, int64_t columns, bool transposed) {
+      const MatrixView stored(t.data<double>() + i * rows * columns, transposed ? columns : rows,
+                              transposed ? rows : columns);
+      return transposed ? Eigen::MatrixXd(stored.transpose()) : Eigen::MatrixXd(stored);
+    };
+    MatrixView(to.data<double>() + i * p.rows * p.columns, p.rows, p.columns) =
+        factor(first, p.rows, p.inner, p.first_is_transposed) *
+        factor(second, p.inner, p.columns, p.second_is_transposed);
+  }
+}
+
 }  // namespace
 
+KernelEntry matmul() { return matmul_entry_of(multiply_each); }
 KernelEntry conv2d() { return entry_of(conv2d_forward, conv2d_backward); }
 KernelEntry conv_transpose2d() { return entry_of(conv_transpose2d_forward, conv_transpose2d_backward); }
 KernelEntry linear() { return entry_of(linear_forward, linear_backward); }

@@ -142,10 +142,10 @@ void softmax_backward(const Op&, const Backward& b) {
 
 void drop(const Op& op, const DropoutKey& key, const Tensor& from, const Tensor& to) {
   const auto& depth = dynamic_cast<const StochasticDepth&>(op);
-  const int64_t of_sample = from.elements() / from.shape()[0];
+  const KeptParts parts(depth, from.shape(), key);
+  const int64_t of_part = from.elements() / parts_of(depth, from.shape());
   for (int64_t i = 0; i < from.elements(); ++i)
-    to.data<double>()[i] =
-        KeptSamples(depth, key).kept(i / of_sample) ? from.data<double>()[i] / (1 - depth.p) : 0;
+    to.data<double>()[i] = parts.kept(i / of_part) ? from.data<double>()[i] / (1 - depth.p) : 0;
 }
 
 void stochastic_depth_forward(const Op& op, const Forward& f) {

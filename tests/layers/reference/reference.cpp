@@ -39,15 +39,18 @@ class ReferenceBackend : public Backend {
                 {"layer_norm", layer_norm()},
                 {"layer_scale", layer_scale()},
                 {"linear", linear()},
+                {"matmul", matmul()},
                 {"max_pool", pool()},
                 {"mean", mean()},
                 {"multiply", multiply()},
                 {"permute", permute()},
                 {"relu", relu()},
+                {"reorder", flatten()},  // it has one layout
                 {"reshape", flatten()},
                 {"slice", slice()},
                 {"softmax", softmax()},
                 {"softmax_cross_entropy", softmax_cross_entropy()},
+                {"spectral_norm", spectral_norm()},
                 {"stochastic_depth", stochastic_depth()}};
     updates_ = {{"sgd", one_by_one(sgd)}};
   }

@@ -18,6 +18,7 @@ KernelEntry conv_transpose2d();
 KernelEntry group_norm();
 KernelEntry layer_norm();
 KernelEntry linear();
+KernelEntry matmul();
 KernelEntry batch_norm();
 KernelEntry relu();
 KernelEntry pool();
@@ -39,6 +40,7 @@ KernelEntry stochastic_depth();
 KernelEntry interpolate();
 KernelEntry elementwise();
 KernelEntry formula_loss();
+KernelEntry spectral_norm();
 // shapes.cpp
 KernelEntry mean();
 KernelEntry permute();

@@ -142,14 +142,27 @@ def _adaptive_pool(w):
 
 
 def _batch_norm(w):
-    parts = [w.part(name) for name in ("weight", "bias", "running_mean", "running_var")]
+    own = [w.part("weight"), w.part("bias")] if w.options["affine"] else []
+    own = own or [w.constant([number] * w.shape[1]) for number in (1, 0)]
+    parts = [*own, w.part("running_mean"), w.part("running_var")]
     kept = numpy.float32(1) - numpy.float32(w.options["momentum"])
     w.last("BatchNormalization", w.inputs() + parts, epsilon=w.options["eps"], momentum=float(kept))
 
 
+def _conv_transpose(w):
+    weight = (w.shape[1], w.options["out"] // w.options["groups"], *pair(w.options["kernel"]))  # also of a line
+    w.last("ConvTranspose", w.inputs() + w.weight_and_bias(weight), **w.windows())
+
+
+def _matmul(w):
+    order = [*range(len(w.shape) - 2), len(w.shape) - 1, len(w.shape) - 2]
+    turned = [w.options["transpose_a"], w.options["transpose_b"]]
+    w.last("MatMul", [w.helper("Transpose", [x], perm=order) if t else x for x, t in zip(w.inputs(), turned)])
+
+
 def _conv(w):
     o = w.options
-    weight = (o["out"], w.shape[1] // o["groups"], *pair(o["kernel"]))  # also of a matrix
+    weight = (o["out"], w.shape[1] // o["groups"], *pair(o["kernel"]))  # also of a matrix or a line
     w.last("Conv", w.inputs() + w.weight_and_bias(weight), **w.windows())
 
 
@@ -216,7 +229,7 @@ ROWS = {
     "batch_norm": _batch_norm,
     "concat": lambda w: w.last("Concat", axis=1),
     "conv2d": _conv,
-    "conv_transpose2d": lambda w: w.last("ConvTranspose", w.inputs() + w.weight_and_bias(), **w.windows()),
+    "conv_transpose2d": _conv_transpose,
     "dropout": Writing.leave_out,
     "flatten": lambda w: w.last("Flatten", axis=1),
     "global_average_pool": lambda w: w.last("GlobalAveragePool"),
@@ -225,6 +238,7 @@ ROWS = {
     "layer_norm": _layer_norm,
     "layer_scale": lambda w: w.last("Mul", [*w.inputs(), w.part("")]),
     "linear": lambda w: w.last("Gemm", w.inputs() + w.weight_and_bias(), transB=1),
+    "matmul": _matmul,
     "max_pool": lambda w: w.last("MaxPool", **w.windows()),
     "mean": lambda w: w.last("ReduceMean", axes=w.options["axes"], keepdims=int(w.options["keep_dims"])),
     "multiply": lambda w: w.last("Mul"),

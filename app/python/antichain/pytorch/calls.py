@@ -133,7 +133,7 @@ def needed(calls, outputs):
 
 def without_randomness(call, value_of):
     """Returns the result of a call that draws numbers as if it drew none, or None where it draws none."""
-    if call.key in ("dropout", "stochastic_depth"):
+    if call.key in ("dropout", "dropout1d", "dropout2d", "dropout3d", "stochastic_depth"):
         return value_of(call.args[0])
     if call.key == "bernoulli":
         return torch.full_like(value_of(call.args[0]), (*call.args, *call.kwargs.values())[1])

@@ -13,6 +13,7 @@ from antichain.pytorch import capture_export, capture_fx
 from antichain.pytorch.calls import DECIDES, SAME_FOR_ALL, Call, is_users, map_leaves, replay
 from antichain.pytorch.module_state import in_list, named
 from antichain.pytorch.normalise import flat, normalise
+from antichain.pytorch.spectral import stand_in
 
 # A replay makes the same calls, but for those in place and the copies between them; so it differs by the
 # rounding of other kernels at most.
@@ -71,7 +72,10 @@ def copied(module, training=True):
     """Returns a copy of a module on the CPU, in float32, and in training or in evaluation mode. In training
     mode, parts of a model in training mode that are in evaluation mode stay so."""
     with told("the module can't be copied to the CPU"):
-        module = copy.deepcopy(module).cpu().float()
+        # What a hook left behind, such as the weight that weight_norm computed, can't be copied as it is.
+        values = (value for m in module.modules() for value in vars(m).values())
+        left = [t for t in values if isinstance(t, torch.Tensor) and t.grad_fn]
+        module = copy.deepcopy(module, {id(t): t.detach().clone() for t in left}).cpu().float()
         kept = [m for m in module.modules() if training and module.training and not m.training]
         module.train(training)
     for m in kept:
@@ -79,6 +83,7 @@ def copied(module, training=True):
     for m in module.modules():
         if getattr(m, "_compiled_call_impl", None):  # by module.compile()
             m._compiled_call_impl = None
+    stand_in(module)
     return module
 
 
@@ -112,9 +117,12 @@ def counters(module):
 def check(module, captured, examples):
     """Throws AntichainError unless the record gives what the module gives, and gives each time."""
     before = counters(module)
+    start = [buffer.clone() for buffer in module.buffers()]
     with torch.random.fork_rng(devices=[]), told("the model can't run again", users_line):
         torch.manual_seed(0)
         expected = flat(module(*(x.clone() for x in examples.values())))
+        for buffer, at_start in zip(module.buffers(), start):
+            buffer.copy_(at_start)
         torch.manual_seed(0)
         again = {
             id(call): value

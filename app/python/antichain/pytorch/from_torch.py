@@ -9,6 +9,7 @@ import torch
 from antichain import folder as files
 from antichain.error import AntichainError
 from antichain.folder import graph_text
+from antichain.graph_operators import MOST_AXES
 from antichain.pytorch.calls import Call, needed
 from antichain.pytorch.capture import capture, check, copied, example_images, told
 from antichain.pytorch.losses import LogProbabilities, Objective
@@ -128,7 +129,7 @@ def read(module, images, pick, reserved, clauses=(), training=True):
             call.kwargs["training"] = True
     outputs = pick(whole)
     captured = dataclasses.replace(whole, calls=needed(whole.calls, outputs), outputs=outputs)
-    name_calls(captured.calls, reserved, clauses)
+    name_calls(captured.calls, reserved)
     t, values, problems = translate(captured, reserved, ROWS)
     refuse(clauses, problems, captured.calls, OPERATORS)
     for i, value in enumerate(values):
@@ -168,7 +169,8 @@ def stored_numbers(name, tensor):
     parts = name.split("/")
     if not name.isprintable() or (len(parts) > 1 and not set(parts).isdisjoint(("", ".", ".."))):
         raise AntichainError(f"the name {name!r} can't stand in a file of weights; rename the module")
-    if tensor.is_complex() or tensor.is_quantized or tensor.layout is not torch.strided or tensor.dim() > 5:
+    odd = tensor.is_complex() or tensor.is_quantized or tensor.layout is not torch.strided
+    if odd or tensor.dim() > MOST_AXES:
         kind = f"{tensor.dtype} of {tensor.dim()} axes"
         raise AntichainError(f"{name} of the state_dict is {kind}, which a file of weights can't hold")
     if tensor.is_floating_point():

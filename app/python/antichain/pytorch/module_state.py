@@ -105,7 +105,6 @@ def what_is_not_done(module):
     def is_expanded(p):
         return any(extent > 1 and stride == 0 for extent, stride in zip(p.shape, p.stride()))
 
-    computed = [f"{name or 'the model'}.{w}" for name, m in modules.values() for w in _computed_weights(m)]
     clauses = {
         "{} is in training mode while the model is in evaluation mode, but such a model is taken as if all "
         "of it were in training mode (call train() of the model, then eval() of what is to stay in "
@@ -124,8 +123,6 @@ def what_is_not_done(module):
             lambda m: isinstance(m, torch.jit.ScriptModule)
         ),
         "the gradient of the parameter {} has a hook (remove it)": of_parameters(_gradient_hooks),
-        "{} is computed before each pass, as weight_norm, spectral_norm and pruning do "
-        "(remove_parametrizations, remove_weight_norm and the like make it a parameter)": computed,
         "{} has no shape yet (run the lazy module once before)": of_parameters(has_no_shape),
     }
     if not any(clauses.values()):

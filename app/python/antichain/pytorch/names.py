@@ -15,14 +15,31 @@ def parameters(call):
     return [r for r in references(call) if isinstance(r, Tensor) and r.kind is Kind.parameter]
 
 
-def owner(call):
+def parameters_of(calls):
+    """Returns the parameters that each call uses, by its id, those among them of which an argument is
+    computed; and the ids of the calls that compute with parameters and buffers alone."""
+    used, without_samples = {}, set()
+    for call in calls:
+        refers = references(call)
+        used[id(call)] = parameters(call)
+        for r in refers:
+            used[id(call)] += used[id(r)] if id(r) in without_samples else []
+        own = (isinstance(r, Tensor) and r.kind is not Kind.input or id(r) in without_samples for r in refers)
+        if refers and all(own):
+            without_samples.add(id(call))
+    return used, without_samples
+
+
+def owner(parameters):
     """Returns the path of the module whose parameters a call uses: of "layer1.0.conv1.weight",
     "layer1.0.conv1".
 
     A parameter that has no such name ("features.1.0.layer_scale") is its own owner.
     """
-    names = [parameter.name for parameter in parameters(call)]
+    names = [*dict.fromkeys(parameter.name for parameter in parameters)]
     paths = {name.rpartition(".")[0] for name in names if name.endswith((".weight", ".bias"))}
+    if len(names) > 1:
+        paths = paths or {name.rpartition(".")[0] for name in names}
     if names and len(paths) != 1:
         return names[0] if len(names) == 1 else None
     return paths.pop() if paths else None
@@ -39,8 +56,10 @@ def readable(name):
 def name_calls(calls, taken):
     """Sets the name of each call. Of calls that use the same parameters the first has their module's."""
     names = Names(taken)
+    used, without_samples = parameters_of(calls)
     for call in calls:
-        if own := owner(call):
+        own = owner(used[id(call)]) if id(call) not in without_samples else None
+        if own:
             call.name = names.unique(readable(own))
     for call in calls:
         if call.name:

@@ -13,6 +13,7 @@ import torch
 
 from antichain.error import AntichainError
 from antichain.pytorch.calls import Call, Captured, Tensor, map_leaves
+from antichain.pytorch.spectral import spectral_norm
 
 # Functions of other names that do the same as these.
 SAME = {
@@ -54,6 +55,10 @@ def _pure(node, where):
         name, home = target.__name__, None
     if target in (operator.iadd, operator.isub, operator.imul, operator.itruediv):
         return name[1:], getattr(operator, name[1:]), True
+    if target is getattr:  # x.mT
+        return node.args[1], lambda x, *of: getattr(x, *of), False
+    if name == spectral_norm.__name__:
+        return name, spectral_norm, False
     in_place = name.endswith("_") and not name.endswith("__")
     if home is None:
         if in_place and hasattr(torch, name[:-1]):

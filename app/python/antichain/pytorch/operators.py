@@ -8,7 +8,7 @@ list are refused by the table.
 import math
 
 from antichain.graph_operators import pair as both_of, padding as padding_of
-from antichain.pytorch.calls import Tensor
+from antichain.pytorch.calls import Kind, Tensor
 from antichain.pytorch.translate import Noise, parameter
 from antichain.translation import Padded, Table, Unsupported, Value, Widened, natural, only, refuse_if
 from antichain.translation import same_padding
@@ -19,9 +19,9 @@ ROWS = Table()
 OPERATORS = [
     "activate (gelu, hardsigmoid, hardswish, relu6, sigmoid, silu)",
     *(
-        "adaptive_average_pool add average_pool batch_norm concat conv2d conv_transpose2d dropout "
+        "adaptive_average_pool add average_pool batch_norm computed concat conv2d conv_transpose2d dropout "
         "elementwise flatten global_average_pool group_norm interpolate layer_norm layer_scale linear "
-        "max_pool mean multiply permute relu reshape slice softmax stochastic_depth"
+        "matmul max_pool mean multiply permute relu reshape slice softmax spectral_norm stochastic_depth"
     ).split(),
 ]
 
@@ -61,9 +61,9 @@ def given(**tensors):
 @ROWS.row("conv2d", raw=True)
 def conv2d(t, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     x, zeros = t.padded_image(x, "conv2d")
-    shape, dilation = parameter(weight, "a weight"), pair(dilation)
+    shape, dilation = t.weight(weight), pair(dilation)
     if padding == "same":
-        pads = same_padding(x.shape[2:], shape[2:], (1, 1), dilation)
+        pads = same_padding(x.shape[2:], (1, *shape[2:])[-2:], (1, 1), dilation)
     else:
         pads = [0] * 4 if padding == "valid" else pair(padding) * 2
     options = {"stride": pair(stride), "dilation": dilation, "groups": groups}
@@ -73,14 +73,47 @@ def conv2d(t, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 
 @ROWS.row("conv_transpose2d")
 def conv_transpose2d(t, x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
-    x, shape = t.image_of(x, "conv_transpose2d"), parameter(weight, "a weight")
+    x, shape = t.image_of(x, "conv_transpose2d"), t.weight(weight)
     options = {"stride": pair(stride), "output_pad": pair(output_padding), "dilation": pair(dilation)}
     return t.conv_transpose(x, shape, given(weight=weight, bias=bias), pair(padding) * 2, groups, **options)
 
 
 @ROWS.row("linear")
 def linear(t, x, weight, bias=None):
-    return t.linear(x, parameter(weight, "a weight")[0], given(weight=weight, bias=bias))
+    return t.linear(x, t.weight(weight)[0], given(weight=weight, bias=bias))
+
+
+# What has one dimension is an image of one row.
+
+
+def in_line(row, of_lines):
+    """Makes the row of an operator on N x C x L of that on images. `of_lines` are the arguments by position,
+    those that have a number for the one dimension with what images have for the other."""
+
+    def on_lines(t, x, *args, **named):
+        pending = x.zeros if isinstance(x, Padded) else None
+        x = t.tensor(x.of if pending else x)
+        refuse_if(x.rank != 3, f"'{t.call.key}' of a tensor {t.text(x)} that is not N x C x L")
+        image = t.reshape(x, (*x.shape[:2], 1, x.shape[2]), helper=True)
+        given = dict(zip(of_lines, args))
+        given.update(named)
+        for name, other in of_lines.items():
+            value = given.get(name)
+            if other is not None and value not in (None, (), []) and not isinstance(value, str):
+                given[name] = [other, value[0] if isinstance(value, (tuple, list)) else value]
+        y = row(t, Padded(image, pending) if pending else image, **given)
+        y, *more = y if isinstance(y, tuple) else (y,)
+        y = t.reshape(y, (*y.shape[:2], y.shape[3]))
+        return (y, *more) if more else y
+
+    return on_lines
+
+
+CONVOLVED = {"weight": None, "bias": None, "stride": 1, "padding": 0, "dilation": 1, "groups": None}
+TRANSPOSED = {**dict.fromkeys(("weight", "bias")), "stride": 1, "padding": 0, "output_padding": 0}
+TRANSPOSED |= {"groups": None, "dilation": 1}
+ROWS.row("conv1d", raw=True)(in_line(conv2d, CONVOLVED))
+ROWS.row("conv_transpose1d")(in_line(conv_transpose2d, TRANSPOSED))
 
 
 @ROWS.row("pad", "constant_pad_nd")
@@ -93,7 +126,7 @@ def pad(t, x, pad, mode="constant", value=0):
         return x
     only("padding by", value or 0, 0)
     x = t.plain(x)
-    if x.rank != 4 or any(pad[4:]) or min(pad) < 0:
+    if x.rank not in (3, 4) or any(pad[2 * (x.rank - 2) :]) or min(pad) < 0:
         raise Unsupported(f"padding by {pad} of a tensor {x.shape} (images are padded by zeros)")
     left, right, top, bottom = (pad + [0, 0])[:4]
     return Padded(x, [top, left, bottom, right]) if any(pad) else x
@@ -127,10 +160,12 @@ def batch_norm(
     t, x, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5,
     cudnn_enabled=None,
 ):
-    refuse_if(weight is None or bias is None, "batch_norm without a weight and a bias (affine=False)")
+    if isinstance(x, Value) and not x.sampled:
+        return norm_of_parameters(t, x, running_mean, weight, bias, training, eps)
+    refuse_if((weight is None) != (bias is None), "batch_norm with a weight or a bias alone")
+    # Evaluation would give each sample what the others of its micro-batch make of it.
     refuse_if(running_mean is None, "batch_norm without running statistics")
     refuse_if(momentum is None, "batch_norm with momentum None, a mean over all batches,")
-    parameter(weight, "a weight")
     within("batch_norm with", eps, momentum)
     parts = given(weight=weight, bias=bias, running_mean=running_mean, running_var=running_var)
     options = {"eps": float(eps), "momentum": float(momentum)}
@@ -141,6 +176,18 @@ def batch_norm(
     t.enter(count, "num_batches_tracked")
     t.buffers.append(count)
     return y
+
+
+def norm_of_parameters(t, x, running_mean, weight, bias, training, eps):
+    """Returns a weight 1 x K x …, of which each filter is normalised, as timm standardises weights."""
+    once = training and running_mean is None and bias is None and x.shape[0] == 1
+    refuse_if(not once, "batch_norm of a weight that is not standardised")
+    filters = t.reshape(x, (x.shape[1], math.prod(x.shape[2:])), helper=True)
+    y = t.group_norm(filters, x.shape[1], float(eps), {})
+    if weight is not None:
+        weight = t.reshape(t.tensor(weight), (x.shape[1], 1), helper=True)
+        y = t.formula(["multiply a b"], y, weight)
+    return t.reshape(y, x.shape)
 
 
 @ROWS.row("layer_norm")
@@ -307,6 +354,29 @@ def softmax(t, x, dim, _stacklevel=None, dtype=None, half_to_float=None):
     return t.softmax(x, t.axis(x, dim))
 
 
+@ROWS.row("log_softmax")
+def log_softmax(t, x, dim, _stacklevel=None, dtype=None, half_to_float=None):
+    return t.formula(["subtract a b"], *log_of_sum(t, x, dim))
+
+
+def log_of_sum(t, x, dim):
+    """Returns x less its largest numbers along axes, and the logarithm of the sum of its exponentials."""
+    x = t.formula(["subtract a b"], x, largest(t, x, dim, True))
+    return x, t.formula(["log a"], sum_of(t, t.formula(["exp a"], x), dim=dim, keepdim=True))
+
+
+@ROWS.row("logsumexp")
+def logsumexp(t, x, dim, keepdim=False):
+    most = largest(t, x, dim, True)
+    y = t.formula(["add a b"], log_of_sum(t, x, dim)[1], most)
+    return y if keepdim else t.reshape(y, t.call.shape)
+
+
+@ROWS.row("dropout1d", "dropout2d", "dropout3d")
+def dropout_of_channels(t, x, p=0.5, training=True, train=True):
+    return t.dropout(x, "stochastic_depth", float(p) if training and train else 0, drop="channel")
+
+
 @ROWS.row("dropout")
 def dropout(t, x, p=0.5, training=True, train=True):
     return t.dropout(x, "dropout", float(p) if training and train else 0)
@@ -336,10 +406,13 @@ def drop_samples(t, x, noise):
     if noise.kept is None or noise.kept == 1:
         refuse_if(noise.kept is None, "random numbers other than those of dropout and stochastic depth")
         return x
-    modes = {(t.batch,) + (1,) * (x.rank - 1): "row", (1,) * x.rank: "batch"}
+    ones = (1,) * (x.rank - 1)
+    modes = {(*x.shape[:2], *ones[1:]): "channel", (t.batch, *ones): "row", (1, *ones): "batch"}
     refuse_if(noise.shape not in modes, f"random numbers of the shape {noise.shape} for a tensor {x.shape}")
-    y = t.dropout(x, "stochastic_depth", round(1 - noise.kept, 9), drop=modes[noise.shape])
-    return t.multiply(y, noise.kept / (noise.divided or 1))
+    # x / kept * noise is what x * (noise / kept) is.
+    whole = None if noise.divided else t.before_formula(x, f"divide x0 {noise.kept!r}")
+    y = t.dropout(whole or x, "stochastic_depth", round(1 - noise.kept, 9), drop=modes[noise.shape])
+    return y if whole else t.multiply(y, noise.kept / (noise.divided or 1))
 
 
 # Two tensors
@@ -367,8 +440,10 @@ def mul(t, a, other):
     a, b = (other, a) if isinstance(a, (Noise, Tensor)) else (a, other)
     if isinstance(b, Noise):
         return drop_samples(t, t.tensor(a), b)
-    scales = isinstance(b, Tensor) and isinstance(a, Value) and a.plain and a.rank == 4
-    if scales and parameter(b, "a factor") == (a.shape[1], 1, 1):
+    a, b = (b, a) if isinstance(b, Value) and isinstance(a, Value) and b.sampled > a.sampled else (a, b)
+    scales = isinstance(a, Value) and a.sampled and a.plain and a.rank == 4
+    scales = scales and isinstance(b, Tensor) and b.kind is Kind.parameter
+    if scales and b.shape == (a.shape[1], 1, 1):
         return t.same_axes("layer_scale", a, parts={"": b})
     return t.multiply(a, b)
 
@@ -381,9 +456,17 @@ def div(t, a, other, rounding_mode=None):
     return t.tensor(a) if is_number(other) and other == 1 else t.formula(["divide a b"], a, other)
 
 
+@ROWS.row("detach", raw=True)
+def detach(t, x):
+    refuse_if(not isinstance(x, Tensor) or x.kind is not Kind.constant, "'detach'")
+    return x
+
+
 @ROWS.row("expand", "broadcast_to", "expand_as")
 def expand(t, x, *_, **__):
     to = t.call.shape
+    if not x.sampled:
+        x = t.reshape(x, (1,) * (len(to) - x.rank) + x.shape, helper=True)
     refuse_if(len(to) != x.rank, f"an expansion of {x.shape} to {to} (it keeps the number of axes)")
     return x if to == x.shape else Widened(x, to)
 
@@ -401,6 +484,11 @@ def permute(t, x, *order, dims=None):
     return t.in_order(x, axes_of(t, x, sizes(order) if dims is None else dims))
 
 
+@ROWS.row("t", "T", "mT")
+def turned(t, x, *_):
+    return t.in_order(x, (*natural(x.rank - 2), x.rank - 1, x.rank - 2)[-x.rank :])
+
+
 @ROWS.row("transpose")
 def transpose(t, x, dim0, dim1):
     order = list(natural(x.rank))
@@ -413,7 +501,8 @@ def mean(t, x, *dim, axis=None, keepdim=False, dtype=None, **named):
     if dim and isinstance(dim[-1], bool):
         dim, keepdim = dim[:-1], dim[-1]
     dim = sizes(dim) if dim else named.get("dim", axis)
-    return t.mean(x, [] if dim is None else axes_of(t, x, dim), keepdim)
+    every = [] if x.sampled else list(natural(x.rank))
+    return t.mean(x, axes_of(t, x, dim) if dim not in (None, [], ()) else every, keepdim)
 
 
 def share(x, y):
@@ -435,25 +524,149 @@ def variance(t, x, dim=None, unbiased=True, correction=None, keepdim=False, axis
     return t.formula(["multiply a b", *["sqrt s0"] * t.call.key.startswith("std")], y, share(x, y) / rest)
 
 
+@ROWS.row("var_mean", "std_mean", "var_mean.correction", "std_mean.correction")
+def variance_and_mean(t, x, dim=None, unbiased=True, correction=None, keepdim=False):
+    return variance(t, x, dim, unbiased, correction, keepdim), mean(t, x, dim=dim, keepdim=keepdim)
+
+
 @ROWS.row("norm", "linalg_vector_norm", "vector_norm")
 def norm(t, x, p=2, ord=2, dim=None, keepdim=False, dtype=None):
-    refuse_if((p, ord) not in ((2, 2), ("fro", 2)), f"a norm of the order {p if ord == 2 else ord}")
+    order = 2 if (p, ord) == ("fro", 2) else p if ord == 2 else ord
+    if order == 1:
+        return sum_of(t, t.formula(["abs a"], x), dim=dim, keepdim=keepdim)
+    if order == math.inf:
+        return largest(t, t.formula(["abs a"], x), dim, keepdim)
+    refuse_if(order != 2, f"a norm of the order {order}")
     return t.formula(["sqrt a"], sum_of(t, t.formula(["multiply a a"], x), dim=dim, keepdim=keepdim))
+
+
+@ROWS.row("normalize")
+def normalize(t, x, p=2.0, dim=1, eps=1e-12, out=None):
+    size = t.formula(["maximum a b"], norm(t, x, p=p, dim=dim, keepdim=True), eps)
+    return t.formula(["divide a b"], x, size)
+
+
+@ROWS.row("_weight_norm", "_weight_norm_interface")
+def weight_norm(t, v, g, dim=0):
+    over = [axis for axis in range(v.rank) if dim == -1 or axis != dim % v.rank]
+    y = t.formula(["divide b c", "multiply a s0"], v, g, norm(t, v, dim=over, keepdim=True))
+    return y if t.call.shape else (y, None)  # ATen's has the norm, too
+
+
+@ROWS.row("spectral_norm")
+def spectral_norm(t, weight, u, v, iterations, eps, training):
+    refuse_if(weight.sampled or weight.rank < 2, "spectral_norm of anything but a weight of several axes")
+    y = t.emit("spectral_norm", [t.plain(weight)], {"iterations": iterations, "eps": float(eps)})
+    t.kept_by_steps(y, {"u": u, "v": v})
+    return y
+
+
+@ROWS.row("amin", "min", "min.dim")
+def amin(t, x, dim=None, keepdim=False):
+    y = t.formula(["negate a"], largest(t, t.formula(["negate a"], x), dim, keepdim))
+    return y if t.call.shape else (y, None)  # min has the places, too
 
 
 @ROWS.row("amax", "max", "max.dim")
 def amax(t, x, dim=None, keepdim=False):
-    refuse_if(dim is None, "a maximum over the samples")
+    y = largest(t, x, dim, keepdim)
+    return y if t.call.shape else (y, None)  # max has the places, too
+
+
+def largest(t, x, dim, keepdim):
+    refuse_if(dim is None or not x.sampled, "a maximum over the samples")
     over = axes_of(t, x, dim)
     refuse_if(0 in over, "a maximum over the samples")
     kept = [axis for axis in range(x.rank) if axis not in over]
     count = math.prod(x.shape[axis] for axis in over)
     shape = (t.batch, math.prod(x.shape[axis] for axis in kept[1:]), count, 1)
     image = t.reshape(x.permuted((*kept, *over)), shape, helper=True)
-    y = t.emit("max_pool", [image], {"kernel": [count, 1], "stride": [count, 1]})
+    y = image
+    while y.shape[2] > 1:  # engines number the pixels of a window in a byte
+        windows = [min(y.shape[2], 256), 1]
+        y = t.emit("max_pool", [y], {"kernel": windows, "stride": windows, "ceil_mode": True})
     extents = [1 if axis in over else extent for axis, extent in enumerate(x.shape)]
-    y = t.reshape(y, extents if keepdim else [extents[axis] for axis in kept], helper=True)
-    return y if t.call.shape else (y, None)  # max has the places, too
+    return t.reshape(y, extents if keepdim else [extents[axis] for axis in kept], helper=True)
+
+
+# Products of matrices
+
+
+@ROWS.row("matmul", "bmm", "mm", "mv", raw=True)
+def matmul(t, a, *b, **named):
+    (b,) = (*b, *named.values())
+    a, b = t.tensor(a), t.tensor(b)
+    if a.sampled == b.sampled:
+        vector = b.rank == 1
+        b = t.reshape(b, (*b.shape, 1), helper=True) if vector else b
+        y = t.matmul(a, b)
+        return t.reshape(y, y.shape[:-1], helper=True) if vector else y
+    weight, x = (a, b) if b.sampled else (b, a)
+    refuse_if(weight.rank != 2, f"a product with a parameter of {weight.rank} axes")
+    if a.sampled:
+        return t.linear(x, b.shape[1], {"weight": b.permuted((1, 0))})
+    turned = (*natural(x.rank - 2), x.rank - 1, x.rank - 2)
+    return t.linear(x.permuted(turned), a.shape[0], {"weight": a}).permuted(turned)
+
+
+@ROWS.row("baddbmm", "addmm", raw=True)
+def addmm(t, input, *factors, beta=1, alpha=1, **named):
+    only("a sum of products with a factor", (beta, alpha), (1, 1))
+    return t.formula(["add a b"], input, matmul(t, *factors, *named.values()))
+
+
+@ROWS.row("scaled_dot_product_attention", raw=True)
+def attention(
+    t, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
+):
+    refuse_if(is_causal, "attention that is causal")
+    turned = (*natural(query.rank - 2), query.rank - 1, query.rank - 2)
+    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    scores = t.matmul(t.formula(["multiply a b"], query, scale), key.permuted(turned))
+    if attn_mask is not None:
+        scores = t.formula(["add a b"], scores, attn_mask)
+    return t.matmul(t.dropout(t.softmax(scores, scores.rank - 1), "dropout", dropout_p), value)
+
+
+@ROWS.row("einsum", raw=True)
+def einsum(t, equation, *operands, tensors=(), path=None):
+    operands = operands or tensors
+    operands = operands[0] if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else operands
+    given, _, result = equation.replace(" ", "").partition("->")
+    given = given.split(",")
+    odd = any(len(set(of)) < len(of) for of in (*given, result)) or "." in equation or "->" not in equation
+    refuse_if(odd or len(given) != len(operands) or len(given) > 2, f"einsum of '{equation}'")
+    terms = [(letters, t.tensor(x)) for letters, x in zip(given, operands)]
+    kept = [set(result).union(*(other for other in given if other is not own)) for own in given]
+    # What one operand alone has is summed before.
+    for i, (letters, x) in enumerate(terms):
+        over = [axis for axis, letter in enumerate(letters) if letter not in kept[i]]
+        if over:
+            x = sum_of(t, x, dim=over)
+        terms[i] = "".join(letter for letter in letters if letter in kept[i]), x
+    if len(terms) == 1:
+        return t.in_order(terms[0][1], [terms[0][0].index(letter) for letter in result])
+    (first, a), (second, b) = terms if terms[0][1].sampled >= terms[1][1].sampled else terms[::-1]
+    together = [letter for letter in first if letter in second and letter in result]
+    inner = [letter for letter in first if letter in second and letter not in result]
+    rows, columns = ([l for l in own if l in result and l not in together] for own in (first, second))
+    extents = {**dict(zip(first, a.shape)), **dict(zip(second, b.shape))}
+
+    def matrices(letters, x, *groups):
+        x = x.permuted([letters.index(letter) for letter in sum(groups, [])])
+        shape = [math.prod(extents[letter] for letter in group) for group in groups[1:]]
+        return t.reshape(x, (*(extents[letter] for letter in groups[0]), *shape), helper=True)
+
+    if a.sampled and not b.sampled:
+        refuse_if(together, f"einsum of '{equation}' with a parameter that has an axis of the result, too,")
+        weight = matrices(second, b, [], columns, inner)
+        x = matrices(first, a, rows, inner)
+        y = t.linear(x, weight.shape[0], {"weight": weight})
+    else:
+        y = t.matmul(matrices(first, a, together, rows, inner), matrices(second, b, together, inner, columns))
+    letters = [*together, *rows, *columns]
+    y = t.reshape(y, [extents[letter] for letter in letters], helper=True)
+    return t.in_order(y, [letters.index(letter) for letter in result])
 
 
 @ROWS.row("roll")
@@ -479,8 +692,14 @@ def pixel_shuffle(t, x, upscale_factor):
 
 @ROWS.row("cat", raw=True)
 def cat(t, tensors, dim=0, axis=None):
-    parts = [t.tensor(x, "a part of cat") for x in tensors]
-    return t.concat(parts, t.axis(parts[0], dim if axis is None else axis))
+    parts = [x if isinstance(x, Widened) else t.tensor(x, "a part of cat") for x in tensors]
+    axis = dim if axis is None else axis
+    whole = next((x for x in parts if isinstance(x, Value) and x.sampled), None)
+    if whole:  # a parameter that is repeated for each sample
+        one = t.part(whole, t.axis(whole, axis), 0, 1)
+        parts = [t.formula(["where 1 b a"], one, x) if isinstance(x, Widened) else x for x in parts]
+    parts = [t.tensor(x, "a part of cat") for x in parts]
+    return t.concat(parts, t.axis(parts[0], axis))
 
 
 @ROWS.row("stack", raw=True)
@@ -543,8 +762,13 @@ def getitem(t, x, index):
             shape.append(x.shape[axis])
             axis += 1
         else:
-            refuse_if(not is_number(i), "an index that is no number and no slice")
-            x = t.part(x, axis, i % x.shape[axis], i % x.shape[axis] + 1)
+            places = i if isinstance(i, list) else t.places_of(i) if isinstance(i, Tensor) else None
+            refuse_if(not is_number(i) and places is None, "an index that is no number and no slice")
+            if places is None:
+                x = t.select(x, axis, i % x.shape[axis])
+                continue
+            x = taken(t, x, axis, places)
+            shape.append(x.shape[axis])
             axis += 1
     return t.reshape(x, (*shape, *x.shape[axis:]))
 
@@ -572,6 +796,38 @@ def pool(t, op, x, kernel, stride, pad, ceil_mode, **options):
     options |= {"kernel": pair(kernel), "pad": padding_of(pair(pad) * 2), "ceil_mode": ceil_mode}
     options["stride"] = pair(stride) if stride not in (None, [], ()) else options["kernel"]
     return t.emit(op, [t.image_of(x, op)], options)
+
+
+def taken(t, x, axis, places):
+    """Returns x at these places of an axis, in their order: neighbours at once."""
+    extent = x.shape[axis]
+    runs = []
+    for place in (int(place) % extent for place in places):
+        runs += [] if runs and runs[-1][-1] == place - 1 else [[]]
+        runs[-1].append(place)
+    most = 64
+    said = f"an index of {len(runs)} places that are no neighbours (there are at most {most})"
+    refuse_if(len(runs) > most, said)
+    return t.concat([t.part(x, axis, run[0], run[-1] + 1) for run in runs], axis)
+
+
+@ROWS.row("flip")
+def flip(t, x, *dims, **named):
+    for axis in axes_of(t, x, sizes(dims) if dims else named["dims"]):
+        x = taken(t, x, axis, range(x.shape[axis] - 1, -1, -1))
+    return x
+
+
+@ROWS.row("index")
+def index(t, x, indices):
+    axes = [axis for axis, places in enumerate(indices) if places is not None]
+    refuse_if(len(axes) != 1, "an index of several axes by tensors")
+    return taken(t, x, axes[0], t.places_of(indices[axes[0]]))
+
+
+@ROWS.row("index_select")
+def index_select(t, x, dim, index):
+    return taken(t, x, t.axis(x, dim), t.places_of(index))
 
 
 @ROWS.row("max_pool2d")
@@ -605,20 +861,52 @@ def adaptive_max_pool2d(t, x, output_size, return_indices=False):
     return y if t.call.shape else (y, None)  # ATen's has the indices, too
 
 
+POOLED = {"kernel_size": 1, "stride": 1, "padding": 0, "dilation": 1, "ceil_mode": None}
+ROWS.row("max_pool1d")(in_line(max_pool2d, {**POOLED, "return_indices": None}))
+POOLED = {"kernel_size": 1, "stride": 1, "padding": 0, "ceil_mode": None, "count_include_pad": None}
+ROWS.row("avg_pool1d")(in_line(avg_pool2d, POOLED))
+
+
+@ROWS.row("adaptive_avg_pool1d")
+def adaptive_avg_pool1d(t, x, output_size):
+    of_lines = in_line(lambda t, x, size: t.adaptive_pool(x, *size), {"size": 1})
+    return of_lines(t, x, output_size)
+
+
+ROWS.row("adaptive_max_pool1d")(in_line(adaptive_max_pool2d, {"output_size": 1, "return_indices": None}))
+
+
 @ROWS.row("interpolate")
 def interpolate(
     t, x, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None,
     antialias=False,
 ):
+    if x.rank == 3:
+        mode = "bilinear" if mode == "linear" else mode
+        of_image = lambda t, x, size, scale: interpolate(
+            t, x, size, scale, mode, align_corners, recompute_scale_factor, antialias
+        )
+        return in_line(of_image, {"size": 1, "scale": 1})(t, x, size, scale_factor)
     only("interpolate of mode", mode, "nearest", "bilinear")
     only("interpolate with antialias", antialias, False)
     x = t.image_of(x, "interpolate")
     options = {"mode": mode, "align_corners": bool(align_corners)}
     if scale_factor is None or recompute_scale_factor:
-        options["size"] = list(t.call.shape[2:])
+        options["size"] = list((1, *t.call.shape[2:])[-2:])
     else:
         options["scale"] = [float(s) for s in both_of(scale_factor)]
     return t.emit("interpolate", [x], options)
+
+
+@ROWS.row("upsample_nearest1d")
+def upsample_nearest1d(t, x, output_size=None, scale_factors=None, scales=None):
+    return interpolate(t, x, output_size, scale_factors if scales is None else scales)
+
+
+@ROWS.row("upsample_linear1d")
+def upsample_linear1d(t, x, output_size=None, align_corners=False, scale_factors=None, scales=None):
+    scale = scale_factors if scales is None else scales
+    return interpolate(t, x, output_size, scale, "linear", align_corners)
 
 
 @ROWS.row("upsample_nearest2d")

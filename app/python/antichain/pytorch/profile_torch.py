@@ -302,8 +302,7 @@ def measure_module(module, example_inputs, file, seconds, device, loss, link_byt
     if not isinstance(output, Call):
         raise AntichainError("the model returns a tensor that it does not compute")
     calls = needed(captured.calls, [output])
-    # A parameter may have several uses: each runtime has a way to tie copies of it.
-    name_calls(calls, (*examples, "labels", "loss"), problems=[])
+    name_calls(calls, (*examples, "labels", "loss"))
 
     def there(t):
         if isinstance(t, torch.nn.Parameter):

@@ -33,7 +33,7 @@ class WithoutRandomness(TorchFunctionMode):
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         name, kwargs = getattr(function, "__name__", ""), kwargs or {}
-        if name in ("dropout", "dropout_"):
+        if name.removesuffix("_") in ("dropout", "dropout1d", "dropout2d", "dropout3d", "feature_dropout"):
             return args[0] if args else kwargs["input"]
         if name == "bernoulli_":
             return args[0].fill_((*args[1:], *kwargs.values())[0])

@@ -3,10 +3,14 @@ hand, beside what antichain/translation.py has for every framework.
 """
 
 import dataclasses
+import math
+import re
 
 from antichain.error import AntichainError
+from antichain.graph_operators import needed
 from antichain.pytorch.calls import Call, Kind, Tensor, map_references, references
-from antichain.translation import Names, Shaping, Unsupported, Value, attempt, refuse_if, unknown
+from antichain.translation import Names, Shaping, Unsupported, Value, attempt, natural_of, refuse_if
+from antichain.translation import unknown
 
 
 @dataclasses.dataclass
@@ -38,7 +42,7 @@ class Noise:
 class Translation(Shaping):
     """The nodes made so far, and the call that is being translated. Rows of the table call its methods."""
 
-    def __init__(self, batch, names):
+    def __init__(self, batch, names, constants):
         super().__init__(batch)
         self.names = names
         self.nodes = []
@@ -48,47 +52,173 @@ class Translation(Shaping):
         self.parameters = []  # the module's names of those that nodes have
         self.buffers = []
         self.call = None
+        self.constants = constants  # values of tensors that the code makes, by name
+        self.leaves = {}  # parameters and buffers that steps read, by the nodes of their values
+        self.kept = {}  # buffers that a step changes, by the names that it gives them, likewise
+        self.steps = {}  # operator, inputs and options of what is computed of them, likewise
 
     def new_node(self, op, inputs, options, helper, parts, shapes):
         """Adds a node and returns its name. The first node that is no helper has the call's name, and so the
         call's parameters."""
         call = self.call
-        shared = self.uses(parts, shapes)
+        parts = {own: self.own_tensor(part) for own, part in parts.items()}
+        without = [name in self.steps or name in self.leaves for name in inputs]
+        if any(without):
+            refuse_if(not all(without), "a tensor without samples beside one that has them")
+            refuse_if(parts, f"a {op} of parameters that has parameters of its own")
+            self.steps[name := f"step {len(self.steps)}"] = (op, inputs, options)
+            return name
+        if any(self.is_computed(own, part) for own, part in parts.items()):
+            op, options, parts = self.computed(op, options, parts)
+            shapes = {own: tuple(part.shape) for own, part in parts.items()}
         mine = not helper and call.name not in self.made
         name = call.name if mine else self.names.unique(f"{call.name}.{op}")
         self.made.add(name)
+        shared = self.uses(name, parts, shapes)
         self.nodes.append(Node(name, op, inputs, options, call.where, shared))
         return name
 
-    def uses(self, tensors, shapes):
-        """Notes that the call's node has these parameters or buffers, by the names that operators give them,
-        and returns which of them are parameters of earlier nodes, by the names that they have there. One
-        without a name has the node's."""
+    def uses(self, node, tensors, shapes):
+        """Notes that a node has these parameters or buffers, by the names that operators give them, and returns
+        which of them are parameters of earlier nodes, by the names that they have there. One without a name
+        has the node's."""
         shared = {}
         for own, t in tensors.items():
-            kind = Kind.buffer if own.startswith("running_") else Kind.parameter
-            if not isinstance(t, Tensor) or t.kind is not kind:
+            kinds = [Kind.buffer] if own.startswith("running_") else [Kind.parameter, Kind.buffer]
+            if not isinstance(t, Tensor) or t.kind not in kinds:
                 said = t if isinstance(t, Tensor) else "computed"
                 raise Unsupported(f"a {own.replace('_', ' ') or 'factor'} that is {said},")
             first, shape = self.state.get(t.name), shapes.get(own)
-            if first is None:
+            if first is None or t.kind is Kind.buffer:
+                statistics = first and own.startswith("running_")
+                refuse_if(statistics, "a batch norm that is called twice, whose statistics change twice,")
                 self.shapes[t.name] = shape
-                self.enter(t.name, own)
-            elif kind is Kind.buffer:
-                raise Unsupported("a batch norm that is called twice, whose statistics change twice,")
+                self.enter(t.name, own, node)
+                (self.parameters if t.kind is Kind.parameter else self.buffers).append(t.name)
             else:
                 refuse_if(shape != self.shapes[t.name], f"{t}, which has another shape where it is used first,")
                 shared[own] = first
-                continue
-            (self.parameters if kind is Kind.parameter else self.buffers).append(t.name)
         return shared
 
-    @staticmethod
-    def parameter_shape(t):
-        return parameter(t, "a factor")
+    # What is computed of parameters
 
-    def enter(self, name, own):
-        self.state[name] = f"{self.call.name}.{own}" if own else self.call.name
+    def leaf(self, t):
+        """Returns a parameter or a buffer as a value without samples."""
+        stored = (1, *t.shape)
+        self.leaves[name := f"the {t.kind.name} {t.name}"] = t
+        return Value(name, stored, natural_of(stored, False))
+
+    def tensor(self, x, what="an input"):
+        own = isinstance(x, Tensor) and x.kind in (Kind.parameter, Kind.buffer)
+        return self.leaf(x) if own else super().tensor(x, what)
+
+    def number_of(self, x):
+        numbers = isinstance(x, Tensor) and x.kind is Kind.constant and math.prod(x.shape) == 1
+        return self.constants[x.name].item() if numbers else x
+
+    def parameter_shape(self, x):
+        return self.weight(x, "a factor")
+
+    def weight(self, x, what="a weight"):
+        """Returns the shape of a weight: a parameter as the module has it, or what is computed of some."""
+        if isinstance(x, Value) and not x.sampled or isinstance(x, Tensor) and x.kind is Kind.buffer:
+            return x.shape
+        return parameter(x, what)
+
+    def before_formula(self, x, step):
+        """Returns what the formula of one step was computed of that gave x, or None where another did."""
+        made = next((node for node in reversed(self.nodes) if node.name == x.node), None)
+        is_it = made and made.op == "elementwise" and made.options == {"steps": [step]}
+        return dataclasses.replace(x, node=made.inputs[0]) if is_it else None
+
+    def places_of(self, index):
+        """Returns the numbers of an index, which is a constant."""
+        values = self.constants.get(index.name) if isinstance(index, Tensor) else None
+        known = values is not None and values.dim() == 1 and not values.is_floating_point()
+        refuse_if(not known, "an index that is computed")
+        return values.tolist()
+
+    def kept_by_steps(self, x, buffers):
+        """Notes which buffers the step has that computes x, by its names for them."""
+        self.kept[x.node] = buffers
+
+    def own_tensor(self, x):
+        """Returns the parameter or the buffer that a value is, its axes in their order, or the value."""
+        return self.leaves.get(x.node, x) if isinstance(x, Value) and x.plain else x
+
+    def without_ones_behind(self, x, rank):
+        if not isinstance(x, Value):
+            return x, rank - 1
+        source = self.own_tensor(self.reshaped.get(x.node, x))
+        seen = list(x.shape)
+        while seen and seen[-1] == 1:
+            seen.pop()
+        own = isinstance(source, Tensor) and x.plain
+        if not own or without_ones_before(source.shape) != without_ones_before(seen):
+            return x, rank - 1
+        return source, rank - 1 - (len(x.shape) - len(seen) if source.shape else 0)
+
+    def is_computed(self, own, part):
+        if own.startswith("running_"):
+            return False
+        part = self.own_tensor(part)
+        return isinstance(part, Value) or isinstance(part, Tensor) and part.kind is Kind.buffer
+
+    def computed(self, op, options, parts):
+        """Returns the operator whose parameters are computed, its options, and its own parameters and buffers
+        by their names."""
+        steps, places, own, of_steps = [], {}, {}, {}
+
+        def input_of(node):
+            if node not in self.leaves:
+                return f"s{step_of(node)}"
+            t = self.leaves[node]
+            name = t.name.removeprefix(f"{self.call.name}.").replace(".", "_")
+            name = name if t.name.startswith(f"{self.call.name}.") else t.name.rpartition(".")[2]
+            while own.setdefault(name, t) is not t or name in kept or re.fullmatch(r"s\d+|u|v", name):
+                name += "_"
+            return name
+
+        def step_of(node):
+            if node not in places:
+                of, inputs, its = self.steps[node]
+                for name, t in self.kept.get(node, {}).items():
+                    refuse_if(name in of_steps, "two weights of one operator by spectral_norm")
+                    of_steps[name] = t
+                inputs = [input_of(i) for i in inputs]
+                places[node] = len(steps)
+                steps.append({"op": of, "inputs": inputs, **({"options": its} if its else {})})
+            return places[node]
+
+        computed = {name: part for name, part in parts.items() if self.is_computed(name, part)}
+        kept = {name: part for name, part in parts.items() if name not in computed}
+        values = []
+        for name, part in computed.items():
+            value = self.plain(part if isinstance(part, Value) else self.leaf(part))
+            if value.node in self.leaves:
+                inputs, shape = [input_of(value.node)], list(value.stored[1:]) or [1]
+                steps.append({"op": "reshape", "inputs": inputs, "options": {"shape": shape}})
+                values.append({"parameter": name, "node": len(steps) - 1})
+            else:
+                values.append({"parameter": name, "node": step_of(value.node)})
+        of = {"of": {"op": op, **({"options": options} if options else {})}}
+        for field, kind in (("parameters", Kind.parameter), ("buffers", Kind.buffer)):
+            specs = [{"name": n, "shape": list(t.shape)} for n, t in own.items() if t.kind is kind]
+            of |= {field: specs} if specs else {}
+        return "computed", {**of, "nodes": steps, "values": values}, {**kept, **own, **of_steps}
+
+    def enter(self, name, own, node=None):
+        node = node or self.call.name
+        is_now = f"{node}.{own}" if own else node
+        was = self.state.setdefault(name, is_now)
+        refuse_if(was != is_now, f"the parameter {name}, which {was} is already,")
+
+
+def without_ones_before(shape):
+    shape = list(shape)
+    while shape and shape[0] == 1:
+        shape.pop(0)
+    return shape
 
 
 def parameter(t, what):
@@ -113,7 +243,8 @@ def translate(captured, names_taken, rows):
     if first is None:
         raise AntichainError("the model's output does not depend on its input")
     images = dataclasses.replace(unknown(first.shape), node="images")
-    t = Translation(first.shape[0], Names([*names_taken, *(c.name for c in captured.calls)]))
+    names = Names([*names_taken, *(c.name for c in captured.calls)])
+    t = Translation(first.shape[0], names, captured.tensors)
 
     def make(call):
         t.call = call
@@ -129,4 +260,7 @@ def translate(captured, names_taken, rows):
             lost.add(id(call))
 
     problems = attempt(captured.calls, make, stand_in)
-    return t, [value_of(output) for output in captured.outputs], problems
+    outputs = [value_of(output) for output in captured.outputs]
+    ends = [value.node for value in outputs if isinstance(value, Value)]
+    t.nodes = needed(t.nodes, ends, lambda node: [node.name], lambda node: node.inputs)
+    return t, outputs, problems
