@@ -420,9 +420,6 @@ class Refusals(Refused):
         )
 
     def test_options_and_shapes_that_no_operator_has(self):
-        frozen = lambda self, x: F.batch_norm(
-            x, self.n.running_mean, self.n.running_var, self.n.weight, self.n.bias
-        )
         applied = lambda self, x: self.m(x)
         self.refused_each(
             (
