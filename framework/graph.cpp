@@ -195,9 +195,10 @@ std::string Graph::hash() const {
                         node.signature.y.shape.str(), name_of(node.lowering.y));
     for (Layout layout : node.lowering.params) text += fmt::format(" {}", name_of(layout));
     for (const std::string& name : node.absorbed) text += fmt::format(" + {}", name);
-    for (const ParamSpec& param : node.signature.params)
+    for (const ParamSpec& param : node.signature.params) {
       if (!param.trained) text += fmt::format(" frozen {}", full_name(node, param));
       if (!param.of.empty()) text += fmt::format(" {} is {}", own_name(node, param), param.of);
+    }
   }
   return fmt::format("{:016x}", hash_bytes(text));
 }

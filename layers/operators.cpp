@@ -169,7 +169,6 @@ class WriteFields {
     for (const T& value : values) all.push_back(written(value));
     return all;
   }
-  static Json written(const std::string& value) { return value; }
   static Json written(const Shape& value) { return std::vector<int64_t>(value.begin(), value.end()); }
   template <class T>
   static Json written(const std::optional<T>& value) {

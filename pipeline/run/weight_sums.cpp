@@ -27,9 +27,11 @@ void WeightSums::fold(BufferId sent, NodeTimer& timer) {
 void WeightSums::finish(NodeTimer& timer) {
   for (const WeightFold& fold : program_.weight_folds) {
     const WeightRun& last = fold.runs.back();
-    const Tensor whole = fold.total != no_buffer  ? memory_.at(fold.total, 0)
-                         : last.sent != no_buffer ? memory_.at(last.sent, 0)
-                                                  : add_up(last, timer);
+    // A replica that has nothing to send of what others want has not folded it yet.
+    const bool mine = last.sent == no_buffer || begins(last.sent);
+    const Tensor whole = fold.total != no_buffer ? memory_.at(fold.total, 0)
+                         : mine                  ? add_up(last, timer)
+                                                 : memory_.at(last.sent, 0);
     const Tensor& place = gradient(fold.first);
     if (whole.raw() != place.raw())
       timer.around(fold.first.node, Verb::update, 0, [&] { device_.copy(whole, place); });

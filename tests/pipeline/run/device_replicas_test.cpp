@@ -74,8 +74,13 @@ struct ReplicaCase {
 // training and of evaluation alternate. ResNet-20 has four buckets of gradients, and the others one.
 TEST_P(DeviceReplicas, TrainToTheBitsOfTheCpu) {
   unsigned turn = 0;
-  for (const auto& [replicas, microbatches, model] :
-       {ReplicaCase{{2}}, {{2, 1}}, {{1, 2}, 5}, {{2, 2}}, {{3, 1}, 5}, {{3, 2}, 5, "resnet20"}}) {
+  for (const auto& [replicas, microbatches, model] : {ReplicaCase{{2}},
+                                                      {{2, 1}},
+                                                      {{1, 2}, 5},
+                                                      {{2, 2}},
+                                                      {{3, 1}, 5},
+                                                      {{3, 2}, 5, "repeated"},
+                                                      {{3, 2}, 5, "resnet20"}}) {
     TrainingCase c{.model = model, .microbatches = microbatches, .steps = 3, .epoch = true};
     const TrainingRun cpu = train_replicas(c, replicas);
     const unsigned seed = 1 + ++turn % 3;

@@ -32,6 +32,7 @@ TrainingRun train_late(const TrainingCase& c, int ranks, unsigned seed, const Ma
 
 class DeviceStepOf : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(EveryEdge, DeviceStepOf, ::testing::Values("every_edge"));
+INSTANTIATE_TEST_SUITE_P(SharedWeights, DeviceStepOf, ::testing::Values("repeated"));
 INSTANTIATE_TEST_SUITE_P(Large, DeviceStepOf, ::testing::Values("resnet20", "squeezenet"));
 
 // Few micro-batches, many of them, and one.

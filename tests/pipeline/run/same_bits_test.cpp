@@ -60,12 +60,12 @@ std::vector<BitsCase> cases_of_every_edge() {
 
 std::vector<BitsCase> cases_of_shared_weights() {
   std::vector<BitsCase> all;
-  for (const char* model : {"siamese", "unrolled"}) {
+  for (const std::string model : {"repeated", "siamese", "unrolled"}) {
     TrainingCase c = two_epochs();
     c.model = model;
-    all.push_back({model, c, model == std::string("siamese")});
+    all.push_back({model, c, model == "repeated"});
     c.precision = Precision::bf16;
-    all.push_back({std::string(model) + "_adaptive_bf16", adaptive(c), false});
+    all.push_back({model + "_adaptive_bf16", adaptive(c), false});
   }
   return all;
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "layers/add.h"
 #include "layers/conv2d.h"
 #include "layers/elementwise.h"
 #include "layers/flatten.h"
@@ -74,6 +75,26 @@ Graph unrolled(const ModelOptions& options) {
     h = formula(step + ".h", {fresh, keep, h}, {"subtract x2 x0", "multiply x1 s0", "add x0 s1"});
   }
   add_loss(g, in, linear(g, "fc", h, {.out = o.classes}), o);
+  return g;
+}
+
+Graph repeated(const ModelOptions& options) {
+  ModelOptions o = completed(options, {});
+  if (options.image == 0) o.image = 8;
+  Graph g("repeated");
+  const ModelInputs in = add_inputs(g, o);
+  NodeId x = conv2d(g, "stem", in.images, {.out = 16, .kernel = 3, .pad = 1}), before = -1;
+  for (const std::string step : {"0", "1", "2"}) {
+    const NodeId conv = conv2d(g, step + ".conv", x, {.out = 16, .kernel = 3, .pad = 1});
+    if (before >= 0) g.share(conv, before);
+    x = relu(g, step + ".relu", add(g, step + ".add", conv, x));
+    before = conv;
+  }
+  x = linear(g, "narrow", flatten(g, "flatten", x), {.out = 24});
+  const NodeId first = linear(g, "0.fc", relu(g, "narrow.relu", x), {.out = 24});
+  const NodeId second = linear(g, "1.fc", relu(g, "0.fc.relu", first), {.out = 24});
+  g.share("1.fc.weight", "0.fc.weight");
+  add_loss(g, in, linear(g, "fc", second, {.out = o.classes}), o);
   return g;
 }
 

@@ -16,4 +16,10 @@ Graph siamese(const ModelOptions&);
 // and "t.state", whose weights are those of the steps before.
 Graph unrolled(const ModelOptions&);
 
+// Convolutions in blocked layouts, and linear layers, of which each uses the weights of the one before:
+//
+//   images ─ stem ─┬─ 0.conv ─ add ─┬─ 1.conv ─ add ─ … ─ narrow ─ 0.fc ─ 1.fc ─ fc ─ loss
+//                  └───────────┘    └───────────┘
+Graph repeated(const ModelOptions&);
+
 }  // namespace antichain::test

@@ -190,7 +190,7 @@ TEST_P(SharedWeights, TravelAfterAllBackwards) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, SharedWeights, ::testing::Values("siamese", "unrolled"),
+INSTANTIATE_TEST_SUITE_P(Networks, SharedWeights, ::testing::Values("repeated", "siamese", "unrolled"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(SharingWeights, IsRefusedWhereThereAreNotTwoOfAKind) {
