@@ -114,7 +114,7 @@ class GroupSettings {
     return found < 0 ? std::nullopt : std::optional(all_[size_t(found)].value);
   }
   void check_all_match(const Graph& graph) const {
-    matching_.check_all_match(option_, "parameter that is trained", graph);
+    matching_.check_all_match(option_, "trained parameter", graph);
   }
 
  private:

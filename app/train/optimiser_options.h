@@ -45,7 +45,7 @@ void check_optimiser_options(const CLI::App& train, const OptimiserOptions&);
 
 std::shared_ptr<const Optimiser> make_optimiser(const OptimiserOptions&);
 // Returns it with the groups of parameters that the options name. `peak` is the rate of all others. Throws a
-// usage Error for a pattern that no parameter matches which is trained.
+// usage Error for a pattern that no parameter matches that is trained.
 std::shared_ptr<const Optimiser> make_optimiser(const OptimiserOptions&, const Graph&, double peak);
 // Returns ", rate of backbone.* 1e-05", with all groups, or "".
 std::string describe_groups(const OptimiserOptions&);
