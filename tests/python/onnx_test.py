@@ -8,6 +8,7 @@ import json
 import operator
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,7 @@ from onnx import TensorProto, helper, numpy_helper
 from antichain import AntichainError, safetensors
 from antichain.folder import graph_text, write_folder
 from antichain.graph_operators import DEFAULTS, output_shape, parts_of
-from antichain.onnx.exporting import export_onnx
+from antichain.onnx.exporting import FUNCTIONS, export_onnx
 from antichain.onnx.importing import import_onnx
 from in_a_folder import InAFolder
 
@@ -482,6 +483,44 @@ class Export(Folder):
         for name in ("all", "net"):
             ours = onnx_models.Evaluation(self.folder / f"{name}.antichain").logits(images)
             self.assertLess(onnx_models.error(theirs, ours), MOST_ERROR)
+
+    def test_formulas_and_products_are_exported(self):
+        """Every function of the table, a parameter, products of matrices, and what has one dimension."""
+        table = pathlib.Path(__file__).parents[2] / "layers/elementwise_table.inc"
+        functions = dict(re.findall(r"^ROW\((\w+), (\d)", table.read_text(), re.M))
+        self.assertEqual(set(functions), set(FUNCTIONS))
+        names = sorted(functions)
+
+        def chain(names, first):
+            """Applies the functions one after the other, each to the result before."""
+            of = lambda i, name: " ".join([name, *[f"s{i}", "x0", "0.5"][: int(functions[name])]])
+            return [first, *(of(i, name) for i, name in enumerate(names))]
+
+        def entry(name, op, *inputs, **options):
+            return {"name": name, "op": op, "inputs": list(inputs), "options": options}
+
+        nodes = [
+            entry("first", "elementwise", "images", steps=chain(names[:16], "add x0 p"), parameter=[3],
+                  parameter_axis=1),
+            entry("line", "conv2d", "first", out=4, kernel=[1, 3], line=True),
+            entry("longer", "conv_transpose2d", "line", out=3, kernel=[1, 3], line=True),
+            entry("bn", "batch_norm", "longer", affine=False),
+            entry("drop", "stochastic_depth", "bn", p=0.5, drop="channel"),
+            entry("second", "elementwise", "images", "drop", steps=chain(names[16:], "add x0 x1")),
+            entry("product", "matmul", "second", "images", transpose_b=True),
+            entry("flat", "flatten", "product"),
+            entry("loss", "softmax_cross_entropy", "flat", "labels"),
+        ]
+        inputs = [{"name": "images", "shape": [3, 2, 5], "dtype": "float32"}]
+        inputs.append({"name": "labels", "shape": [], "dtype": "int32"})
+        shapes = {"first": (3,), "line.weight": (4, 3, 3), "line.bias": (4,), "longer.weight": (4, 3, 3)}
+        shapes |= {"longer.bias": (3,), "bn.running_mean": (3,), "bn.running_var": (3,)}
+        weights = {name: numpy.full(shape, 0.5, "<f4") for name, shape in shapes.items()}
+        weights["bn.num_batches_tracked"] = numpy.int64(0)
+        text = graph_text("formulas", "a test", inputs, nodes)
+        write_folder(self.folder / "all.antichain", text, weights)
+        self.program("info", "--graph", "all.antichain")
+        onnx.checker.check_model(onnx.load(self.exported()))
 
     def test_shipped_models_keep_their_weights_and_names(self):
         for name in ("resnet20", "squeezenet1_0", "mobilenet_v3_large", "densenet121"):

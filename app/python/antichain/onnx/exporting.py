@@ -179,6 +179,42 @@ def _group_norm(w):
     return w.last("Add", [scaled, w.part("bias", factors)])
 
 
+# What ONNX has for the functions of layers/elementwise_table.inc, of the operands a, b and c.
+FUNCTIONS = {
+    **{f: (of, "a") for f, of in names.FUNCTIONS_OF_ONE.items()},
+    **{f: (of, "a", "b") for f, of in names.FUNCTIONS_OF_TWO.items()},
+    **{f: ("Cast", (of, "a", "b")) for f, of in names.COMPARISONS.items()},
+    "clamp": ("Min", ("Max", "a", "b"), "c"),
+    "elu": ("Where", ("Greater", "a", 0), "a", ("Mul", "b", ("Sub", ("Exp", "a"), 1))),
+    "expm1": ("Sub", ("Exp", "a"), 1),
+    "leaky_relu": ("Where", ("Greater", "a", 0), "a", ("Mul", "a", "b")),
+    "log1p": ("Log", ("Add", "a", 1)),
+    "not_equal": ("Cast", ("Not", ("Equal", "a", "b"))),
+    "where": ("Where", ("Equal", "a", 0), "c", "b"),
+}
+
+
+def _elementwise(w):
+    o, values = w.options, {f"x{i}": x for i, x in enumerate(w.inputs())}
+    if "parameter" in o:
+        behind = 0 if o["parameter_axis"] < 0 else len(w.shape) - 1 - o["parameter_axis"]
+        values["p"] = w.part("", (*o["parameter"], *[1] * behind))
+
+    def made(form, operands, make):
+        """Adds the operators of a form, of which `make` adds the last one."""
+        if not isinstance(form, tuple):
+            return operands[form] if isinstance(form, str) else w.constant(form)
+        op, *inputs = form
+        attributes = {"to": onnx.TensorProto.FLOAT} if op == "Cast" else {}
+        return make(op, [made(part, operands, w.helper) for part in inputs], **attributes)
+
+    for i, step in enumerate(o["steps"]):
+        name, *words = step.split()
+        known = (values[word] if word in values else w.constant(float(word)) for word in words)
+        last = i == len(o["steps"]) - 1
+        values[f"s{i}"] = made(FUNCTIONS[name], dict(zip("abc", known)), w.last if last else w.helper)
+
+
 def _interpolate(w):
     o, y = w.options, w.shapes[w.node["name"]]
 
@@ -231,6 +267,7 @@ ROWS = {
     "conv2d": _conv,
     "conv_transpose2d": _conv_transpose,
     "dropout": Writing.leave_out,
+    "elementwise": _elementwise,
     "flatten": lambda w: w.last("Flatten", axis=1),
     "global_average_pool": lambda w: w.last("GlobalAveragePool"),
     "group_norm": _group_norm,

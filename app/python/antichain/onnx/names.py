@@ -33,3 +33,17 @@ RESIZES = {  # mode and align_corners: ONNX's mode, where it takes pixels to be,
     ("nearest", False): {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", **_FLOOR},
 }
 HARDSIGMOID = {"alpha": 1 / 6, "beta": 0.5}
+
+# Functions of layers/elementwise_table.inc that ONNX has, too.
+FUNCTIONS_OF_ONE = {
+    **{"abs": "Abs", "cos": "Cos", "exp": "Exp", "log": "Log", "negate": "Neg", "relu": "Relu"},
+    **{"sigmoid": "Sigmoid", "sin": "Sin", "softplus": "Softplus", "sqrt": "Sqrt", "tanh": "Tanh"},
+}
+FUNCTIONS_OF_TWO = {
+    **{"add": "Add", "divide": "Div", "maximum": "Max", "minimum": "Min", "multiply": "Mul"},
+    **{"power": "Pow", "subtract": "Sub"},
+}
+COMPARISONS = {
+    **{"equal": "Equal", "greater": "Greater", "greater_equal": "GreaterOrEqual"},
+    **{"less": "Less", "less_equal": "LessOrEqual"},
+}
