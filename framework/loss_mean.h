@@ -11,13 +11,19 @@ namespace antichain {
 
 enum class LossDivisor { samples, counts, one };
 
+// What some samples count: in the divisor of a loss, and of the hits. A sample of which a part of the labels
+// counts has that part of a hit at most.
+struct LossCount {
+  double divisor = 0, hits = 0;
+};
+
 class LossMean {
  public:
   virtual ~LossMean() = default;
   virtual LossDivisor divisor() const = 0;
   // Returns what these samples add to the divisor. `x` are the inputs of the node that are inputs of the
   // network, in host memory, and empty elsewhere.
-  virtual double count(std::span<const Tensor> x) const = 0;
+  virtual LossCount count(std::span<const Tensor> x) const = 0;
   // Says whether the second number of a sample is a hit, so that there is an accuracy.
   virtual bool has_hits() const { return true; }
 };

@@ -55,7 +55,7 @@ class FormulaLoss : public Op, public LossMean {
   LossDivisor divisor() const override {
     return options.reduction == FormulaMean::sum ? LossDivisor::one : LossDivisor::samples;
   }
-  double count(std::span<const Tensor>) const override { return 0; }
+  LossCount count(std::span<const Tensor>) const override { return {}; }
   bool has_hits() const override { return false; }
 
   const FormulaLossOptions options;

@@ -64,15 +64,18 @@ LossDivisor SoftmaxCrossEntropy::divisor() const {
   return counts ? LossDivisor::counts : LossDivisor::samples;
 }
 
-double SoftmaxCrossEntropy::count(std::span<const Tensor> x) const {
+LossCount SoftmaxCrossEntropy::count(std::span<const Tensor> x) const {
   const std::vector<float>& weights = options.class_weights;
-  double sum = 0;
+  LossCount all;
   for (const int32_t label : std::span(x[1].data<int32_t>(), size_t(x[1].elements()))) {
     if (ignores(label)) continue;
     const bool known = label >= 0 && label < std::ssize(weights);
-    sum += weights.empty() ? 1 : known ? double(weights[size_t(label)]) : 0;  // the kernel refuses others
+    // The kernel refuses others.
+    all.divisor += weights.empty() ? 1 : known ? double(weights[size_t(label)]) : 0;
+    ++all.hits;
   }
-  return sum;
+  all.hits *= double(x[1].shape()[0]) / double(x[1].elements());
+  return all;
 }
 
 NodeId softmax_cross_entropy(Graph& graph, std::string name, NodeId logits, NodeId labels,

@@ -7,8 +7,8 @@
 //   logits  N x K x …  labels  N x …, int32: a label for each position (pixel, token) of a sample; −1 and
 //                      ignore_index contribute nothing
 //   y  N x 2           the sample's loss, the sum over its positions, not yet scaled; and the share of its
-//                      positions that count whose arg max (the first of equals) is the label, or the arg max
-//                      of the shares; both 0 where none counts
+//                      positions that count and whose arg max (the first of equals) is the label, or the arg
+//                      max of the shares
 //
 //   target_k = class_weight_k · ((1 − label_smoothing) · share_k + label_smoothing / K)
 //   loss     = − Σk target_k · log softmax_k      dlogits = loss_scale · (softmax · Σk target_k − target)
@@ -60,7 +60,7 @@ class SoftmaxCrossEntropy : public Op, public LossMean {
   Role role() const override { return Role::loss; }
   Signature infer(std::span<const Shape> x) const override;  // logits, labels
   LossDivisor divisor() const override;
-  double count(std::span<const Tensor> x) const override;
+  LossCount count(std::span<const Tensor> x) const override;
   // Says whether a label is there only to fill the place.
   bool ignores(int32_t label) const { return label == -1 || label == options.ignore_index; }
 

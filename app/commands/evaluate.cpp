@@ -97,7 +97,7 @@ Evaluation evaluate(WholeNetwork& network, const std::shared_ptr<const DataSet>&
                              .raw = !rank.context.backend().host_memory()});
   LossMeans::Counts counts;
   for (; source.position.batch < source.sampler().batches(); ++source.position.batch)
-    for (const auto& [loss, count] : network.counts(source)) counts[loss] += count;
+    LossMeans::add(network.counts(source), counts);
   network.take_means_over(counts, double(test->size()));
   source.position.batch = 0;
   const int64_t outputs = network.output().elements() / network.microbatch();  // of a sample

@@ -86,13 +86,12 @@ WholeNetwork::Output WholeNetwork::run(BatchSource& source, float rate, int padd
     const int nth = m / seat_.replicas;
     std::copy_n(plain.data<float>(), plain.elements(), output.logits.begin() + nth * plain.elements());
   });
-  output.sums =
-      runner_.run({.batch = batch(),
-                   .rate = rate,
-                   .padding = padding,
-                   .loss_weights = loss_weights_ ? *loss_weights_
-                                                 : means_.weights_of_batch(source, microbatches_, batch())},
-                  source);
+  output.sums = runner_.run(
+      {.batch = batch(),
+       .rate = rate,
+       .padding = padding,
+       .means = step_means_ ? *step_means_ : means_.means_of_batch(source, microbatches_, batch())},
+      source);
   return output;
 }
 

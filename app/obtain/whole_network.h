@@ -4,7 +4,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,7 +37,7 @@ class WholeNetwork {
   // Has the losses of later runs, added up and divided by `samples`, be means over all that was counted.
   // Without it they are means over each run's batch.
   void take_means_over(const LossMeans::Counts& counts, double samples) {
-    loss_weights_ = means_.weights(counts, samples, batch());
+    step_means_ = means_.means(counts, samples, batch());
   }
 
   // Runs one batch, of which the last samples only pad. With a rate of 0 the weights stay as they are. The
@@ -70,7 +69,7 @@ class WholeNetwork {
   RankModel model_;
   StageRunner runner_;
   const LossMeans means_;
-  std::optional<std::map<NodeId, double>> loss_weights_;
+  std::optional<StepMeans> step_means_;
   Look look_;
 };
 

@@ -93,7 +93,7 @@ class SoftmaxCrossEntropyKernel : public Kernel {
     for_each_plane(samples_, context.threads(), [&](int64_t n) {
       Row log_softmax(classes_);
       double loss = 0;
-      int64_t right = 0, counted = 0;
+      int64_t right = 0;
       for (int64_t i = n * positions_; i < (n + 1) * positions_; ++i) {
         if (labels.pads(i)) continue;
         put_log_softmax(f.x[0], i, log_softmax);
@@ -101,11 +101,11 @@ class SoftmaxCrossEntropyKernel : public Kernel {
         log_softmax.maxCoeff(&largest);
         const double mean = weighted ? (weights_ * log_softmax).mean() : log_softmax.mean();
         loss += -(1 - smoothing_) * labels.times(i, log_softmax) - smoothing_ * mean;
-        right += largest == labels.top(i), ++counted;
+        right += largest == labels.top(i);
       }
       float* y = f.y.data<float>() + 2 * n;
       y[0] = float(loss);
-      y[1] = counted == 0 ? 0.0f : float(double(right) / double(counted));
+      y[1] = float(double(right) / double(positions_));
     });
   }
 

@@ -57,11 +57,10 @@ struct Normaliser {
 
 // What a sample has of its positions.
 struct Outcome {
-  double loss, right, counted;
+  double loss, right;
   ANTICHAIN_ANYWHERE void merge(const Outcome& other) {
     loss += other.loss;
     right += other.right;
-    counted += other.counted;
   }
 };
 
@@ -105,7 +104,7 @@ void loss(Stream stream, const Loss& l, const T* logits, const int32_t* labels, 
           loss = -(1 - l.smoothing) * l.weight(Index(label)) * own - l.smoothing * mean;
         }
         if (outcomes)
-          outcomes[row].loss = loss, outcomes[row].counted = l.pads(label) ? 0 : 1;
+          outcomes[row].loss = loss;
         else
           y[2 * row] = float(loss);
       });
@@ -117,7 +116,7 @@ void sum_positions(Stream stream, const Loss& l, const Outcome* outcomes, Outcom
       [=] ANTICHAIN_DEVICE(Index n, Index i) { return outcomes[n * l.positions + i]; },
       [=] ANTICHAIN_DEVICE(Index n, const Outcome& all) {
         y[2 * n] = float(all.loss);
-        y[2 * n + 1] = all.counted == 0 ? 0.0f : float(all.right / all.counted);
+        y[2 * n + 1] = float(all.right / double(l.positions));
       });
 }
 

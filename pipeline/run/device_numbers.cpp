@@ -206,7 +206,7 @@ void DeviceNumbers::read_losses(Outcome& outcome) const {
     const double weight = outcome.step.loss_weight(model_.graph(), id);
     for (int64_t n = 0; n < outcome.step.real_samples(m, node.output().shape[0]); ++n) {
       outcome.loss += weighted_loss(weight, y[2 * n]);
-      if (id == model_.graph().size() - 1) outcome.correct += y[2 * n + 1];
+      if (id == model_.graph().size() - 1) outcome.correct += outcome.step.means.hit_weight * y[2 * n + 1];
     }
     if (!judged() || std::isfinite(outcome.loss)) continue;
     outcome.report.bad = true;

@@ -41,7 +41,7 @@ void HostNumbers::add_loss(NodeId id, int m, const Tensor& y) {
   const double weight = step_.loss_weight(model_.graph(), id);
   for (int64_t n = 0; n < step_.real_samples(m, y.shape()[0]); ++n) {
     loss_ += weighted_loss(weight, y.data<float>()[2 * n]);
-    if (id == model_.graph().size() - 1) correct_ += y.data<float>()[2 * n + 1];
+    if (id == model_.graph().size() - 1) correct_ += step_.means.hit_weight * y.data<float>()[2 * n + 1];
   }
 }
 

@@ -1,7 +1,5 @@
 #include "pipeline/run/loss_means.h"
 
-#include "framework/loss_mean.h"
-
 namespace antichain {
 
 LossMeans::LossMeans(const Graph& graph, const std::vector<NodeId>& nodes) : graph_(graph) {
@@ -10,6 +8,10 @@ LossMeans::LossMeans(const Graph& graph, const std::vector<NodeId>& nodes) : gra
     if (mean && mean->divisor() == LossDivisor::counts) counting_.push_back(id);
     if (mean && mean->divisor() == LossDivisor::one) sums_.push_back(id);
   }
+}
+
+void LossMeans::add(const Counts& part, Counts& all) {
+  for (const auto& [loss, count] : part) all[loss].divisor += count.divisor, all[loss].hits += count.hits;
 }
 
 LossMeans::Counts LossMeans::counts(BatchSource& source, int microbatches) const {
@@ -22,16 +24,21 @@ LossMeans::Counts LossMeans::counts(BatchSource& source, int microbatches) const
     for (int m = 0; m < microbatches; ++m) {
       for (size_t i = 0; i < x.size(); ++i)
         if (x[i]) source.fill(graph_[node.inputs[i]].name, m, x[i]);
-      all[id] += dynamic_cast<const LossMean&>(*node.op).count(x);
+      const LossCount part = dynamic_cast<const LossMean&>(*node.op).count(x);
+      all[id].divisor += part.divisor, all[id].hits += part.hits;
     }
   }
   return all;
 }
 
-std::map<NodeId, double> LossMeans::weights(const Counts& counts, double samples, int batch) const {
-  std::map<NodeId, double> all;
-  for (const NodeId id : counting_) all[id] = graph_[id].signature.loss_weight * samples / counts.at(id);
-  for (const NodeId id : sums_) all[id] = graph_[id].signature.loss_weight * batch;
+StepMeans LossMeans::means(const Counts& counts, double samples, int batch) const {
+  StepMeans all;
+  for (const NodeId id : counting_) {
+    all.loss_weights[id] = graph_[id].signature.loss_weight * samples / counts.at(id).divisor;
+    const double hits = counts.at(id).hits;
+    if (id == graph_.size() - 1) all.hit_weight = hits > 0 ? samples / hits : 1;
+  }
+  for (const NodeId id : sums_) all.loss_weights[id] = graph_[id].signature.loss_weight * batch;
   return all;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "framework/graph.h"
+#include "framework/loss_mean.h"
 #include "pipeline/run/step.h"
 
 namespace antichain {
@@ -19,13 +20,14 @@ class LossMeans {
   LossMeans(const Graph&, const std::vector<NodeId>& nodes);
 
   // Returns what the source's current batch adds to the divisors of the losses that count, by loss.
-  using Counts = std::map<NodeId, double>;
+  using Counts = std::map<NodeId, LossCount>;
   Counts counts(BatchSource&, int microbatches) const;
-  // Returns StepInput::loss_weights, for `samples` samples of which the sums are divided by `counts`. The
-  // reported loss, which is divided by the number of samples, is the mean then.
-  std::map<NodeId, double> weights(const Counts&, double samples, int batch) const;
-  std::map<NodeId, double> weights_of_batch(BatchSource& source, int microbatches, int batch) const {
-    return weights(counts(source, microbatches), batch, batch);
+  static void add(const Counts& part, Counts& all);
+  // Returns the means of a step, for `samples` samples of which the sums are divided by `counts`. The
+  // reported loss and hits, which are divided by the number of samples, are means then.
+  StepMeans means(const Counts&, double samples, int batch) const;
+  StepMeans means_of_batch(BatchSource& source, int microbatches, int batch) const {
+    return means(counts(source, microbatches), batch, batch);
   }
   bool counting() const { return !counting_.empty(); }
 

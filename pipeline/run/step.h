@@ -38,19 +38,25 @@ class BatchSource {
   virtual bool is_expected() const { return false; }  // the current batch is that of the last fill_next
 };
 
+// What losses that are no means over samples make of one (loss_means.h): what replaces
+// Signature::loss_weight, and a factor of the hits. Devices repeat their recordings of a step only while the
+// weights stay as they are.
+struct StepMeans {
+  std::map<NodeId, double> loss_weights = {};
+  double hit_weight = 1;
+};
+
 struct StepInput {
   uint64_t step = 0, seed = 0;
   int batch = 0;   // samples: the loss divides by it
   float rate = 0;  // learning rate
   bool traced = false;
   int padding = 0;  // of the samples, at the end: they count nothing
-  // What replaces Signature::loss_weight where a loss is no mean over samples (loss_means.h). Devices
-  // repeat their recordings of a step only while these stay as they are.
-  std::map<NodeId, double> loss_weights = {};
+  StepMeans means = {};
 
   double loss_weight(const Graph& graph, NodeId id) const {
-    const auto found = loss_weights.find(id);
-    return found == loss_weights.end() ? graph[id].signature.loss_weight : found->second;
+    const auto found = means.loss_weights.find(id);
+    return found == means.loss_weights.end() ? graph[id].signature.loss_weight : found->second;
   }
   // Returns how many of a micro-batch's samples do not pad.
   int64_t real_samples(int microbatch, int64_t samples) const {

@@ -48,7 +48,7 @@ std::unique_ptr<NodeTimer> StreamDevice::make_timer(const NodeClock& clock, bool
 }
 
 void StreamDevice::begin_step(const StepInput& input, bool judged) {
-  const Recorded now{input.batch, input.seed, judged, context_.workspace(0), input.loss_weights};
+  const Recorded now{input.batch, input.seed, judged, context_.workspace(0), input.means.loss_weights};
   if (now != recorded_) device_step_->forget_recorded();
   recorded_ = now;
   device_step_->set({input.step, input.rate});

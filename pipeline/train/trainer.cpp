@@ -178,14 +178,13 @@ class Trainer {
     begun.rate = options_.rate(begun.step);
     begun.start = Clock::now();
     begun_.push_back(begun);
-    training_.begin(
-        {.step = uint64_t(begun.step),
-         .seed = options_.seed,
-         .batch = options_.batch,
-         .rate = begun.rate,
-         .traced = traced,
-         .loss_weights = means_.weights_of_batch(train_samples_, seat_.microbatches, options_.batch)},
-        train_samples_);
+    training_.begin({.step = uint64_t(begun.step),
+                     .seed = options_.seed,
+                     .batch = options_.batch,
+                     .rate = begun.rate,
+                     .traced = traced,
+                     .means = means_.means_of_batch(train_samples_, seat_.microbatches, options_.batch)},
+                    train_samples_);
     ++position_.step;
     if (++position_.batch == per_epoch_) ++position_.epoch, position_.batch = 0;
   }
@@ -381,8 +380,7 @@ class Trainer {
     job_.activity().doing("counting what the test loss is a mean over");
     for (int64_t batch = 0; batch < test_samples_.sampler().batches(); ++batch) {
       test_samples_.position = {.epoch = 0, .batch = batch};
-      for (const auto& [loss, count] : means_.counts(test_samples_, seat_.microbatches))
-        test_counts_[loss] += count;
+      LossMeans::add(means_.counts(test_samples_, seat_.microbatches), test_counts_);
     }
     return test_counts_;
   }
@@ -409,7 +407,7 @@ class Trainer {
       testing_.begin({.seed = options_.seed,
                       .batch = options_.batch,
                       .padding = options_.batch - int(real),
-                      .loss_weights = means_.weights(counts, double(test_size_), options_.batch)},
+                      .means = means_.means(counts, double(test_size_), options_.batch)},
                      test_samples_);
       if (++under_way == testing_.steps_at_once()) end_oldest();
       if (verdict = boundary_.pass_batch(); !verdict.stop.empty()) break;

@@ -194,7 +194,11 @@ class Losses(InAFolder):
             dataset=f"hdf5:{self.data}", inputs="x", targets="y0",
         )
         with open(results) as file:
-            self.assertAlmostEqual(json.load(file)["loss"], loss(model(images), labels).item(), 5)
+            said = json.load(file)
+        output = model(images)
+        self.assertAlmostEqual(said["loss"], loss(output, labels).item(), 5)
+        right = (output.argmax(1) == labels)[labels != 255].float()
+        self.assertAlmostEqual(said["accuracy"], right.mean().item(), 5)
 
     def test_what_is_refused(self):
         torch.manual_seed(1)
