@@ -33,15 +33,18 @@ void fold_rows(Stream stream, Value* partials, int64_t rows, int64_t length, con
       [=] ANTICHAIN_DEVICE(Index part, Index row) { return partials[row * parts + part]; }, finish);
 }
 
+// Numbers that are an argument of a kernel.
+struct Numbers {
+  static constexpr int64_t most = 64;
+  float at[most];
+};
+
 // Writes numbers that the host has to the device's memory, as arguments of kernels, so that they can be
 // recorded.
 inline void put_numbers(Stream stream, const float* from, int64_t count, float* to) {
-  struct Chunk {
-    float at[64];
-  };
-  for (int64_t done = 0; done < count; done += 64) {
-    Chunk chunk{};
-    const int64_t size = std::min<int64_t>(count - done, 64);
+  for (int64_t done = 0; done < count; done += Numbers::most) {
+    Numbers chunk{};
+    const int64_t size = std::min<int64_t>(count - done, Numbers::most);
     std::copy_n(from + done, size, chunk.at);
     float* place = to + done;
     for_each(stream, size, [=] ANTICHAIN_DEVICE(Index i) { place[i] = chunk.at[i]; });
