@@ -33,7 +33,7 @@ void fold_rows(Stream stream, Value* partials, int64_t rows, int64_t length, con
       [=] ANTICHAIN_DEVICE(Index part, Index row) { return partials[row * parts + part]; }, finish);
 }
 
-// Numbers that are an argument of a kernel.
+// These numbers are an argument of a kernel.
 struct Numbers {
   static constexpr int64_t most = 64;
   float at[most];
