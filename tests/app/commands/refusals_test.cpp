@@ -66,8 +66,7 @@ TEST_F(Refusals, RefusesPatternsThatMatchNothingAndNetworksOfWhichNothingIsTrain
   expect_refused(plan + "--freeze '*'", 2, "all parameters of 'resnet20' are frozen");
   expect_refused("info --freeze '*'", 2, "--freeze is for the nodes of one network");
   const std::string train = "train --steps 1 --data-dir data --freeze 'conv1.*' --batch 16 ";
-  expect_refused(train + "--lr-of 'conv1.*=0.1'", 2,
-                 "--lr-of 'conv1.*' matches no trained parameter");
+  expect_refused(train + "--lr-of 'conv1.*=0.1'", 2, "--lr-of 'conv1.*' matches no trained parameter");
   expect_refused(train + "--decay-of 'fc=0'", 2, "--decay-of 'fc' matches no trained parameter");
   expect_refused(train + "--decay-of fc", 2, "--decay-of takes PATTERN=X");
 }
