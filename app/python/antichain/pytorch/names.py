@@ -12,13 +12,17 @@ from antichain.pytorch.calls import Kind, Tensor, references
 from antichain.translation import Names
 
 
+def parameters(call):
+    return [r for r in references(call) if isinstance(r, Tensor) and r.kind is Kind.parameter]
+
+
 def parameters_of(calls):
     """Returns the parameters that each call uses, by its id, those among them of which an argument is
     computed; and the ids of the calls that compute with parameters and buffers alone."""
     used, without_samples = {}, set()
     for call in calls:
         refers = references(call)
-        used[id(call)] = [r for r in refers if isinstance(r, Tensor) and r.kind is Kind.parameter]
+        used[id(call)] = parameters(call)
         for r in refers:
             used[id(call)] += used[id(r)] if id(r) in without_samples else []
         own = (isinstance(r, Tensor) and r.kind is not Kind.input or id(r) in without_samples for r in refers)
