@@ -87,7 +87,7 @@ PRODUCTS = {
     "scaled": lambda m, x: (x - m.shift) / m.spread,
     "spectral_norm": lambda m, x: m.spectral(x) + m.spectral_turned(x)[:, :, :6, :8],
     "standardised": lambda m, x: F.conv2d(
-        x, (m.other.weight - m.other.weight.mean((1, 2, 3), True)) / m.other.weight.std((1, 2, 3), keepdim=True)
+        x, (m.other.weight - m.other.weight.mean((1, 2, 3), True)) / m.other.weight.std((1, 2, 3), True, True)
     ),
     "std_conv": lambda m, x: F.conv2d(x, F.batch_norm(
         m.other.weight.reshape(1, 8, -1), None, None, m.row * 0.7, training=True, momentum=0.0
@@ -104,13 +104,16 @@ class Product(nn.Module):
         super().__init__()
         norms = nn.utils
         self.f, self.first, self.head = f, nn.Conv2d(3, 8, 3, 1, 1), nn.LazyLinear(5)
-        self.other, self.qkv, self.not_affine = nn.Conv2d(8, 8, 1), nn.Linear(8, 24), nn.BatchNorm2d(8, affine=False)
+        self.other, self.qkv = nn.Conv2d(8, 8, 1), nn.Linear(8, 24)
+        self.not_affine = nn.BatchNorm2d(8, affine=False)
         self.a, self.b = nn.Parameter(torch.rand(2, 8)), nn.Parameter(torch.rand(8, 2))
         self.row, self.plane = nn.Parameter(torch.rand(8)), nn.Parameter(torch.rand(6, 8))
         self.plane_too, self.mixer = nn.Parameter(torch.rand(6, 8)), nn.Parameter(torch.rand(8, 8, 1, 1))
         self.pruned = torch.nn.utils.prune.l1_unstructured(nn.Conv2d(8, 4, 3), "weight", 0.4)
         self.spectral = norms.spectral_norm(nn.Conv2d(8, 8, 3, padding=1))
-        self.spectral_turned = norms.parametrizations.spectral_norm(nn.ConvTranspose2d(8, 8, 2), n_power_iterations=2)
+        self.spectral_turned = norms.parametrizations.spectral_norm(
+            nn.ConvTranspose2d(8, 8, 2), n_power_iterations=2
+        )
         self.weight_norm = norms.weight_norm(nn.Conv2d(8, 6, (1, 3), groups=2))
         self.register_buffer("shift", torch.randn(8, 1, 1))
         self.register_buffer("spread", torch.rand(1, 8, 1, 1) + 0.5)
@@ -125,7 +128,8 @@ class Lines(nn.Module):
     def __init__(self):
         super().__init__()
         self.net = nn.Sequential(
-            *(nn.Conv1d(3, 8, 3, 2, 1, bias=False), nn.BatchNorm1d(8), nn.ReLU(), nn.MaxPool1d(2, ceil_mode=True)),
+            *(nn.Conv1d(3, 8, 3, 2, 1, bias=False), nn.BatchNorm1d(8), nn.ReLU()),
+            nn.MaxPool1d(2, ceil_mode=True),
             *(nn.Conv1d(8, 8, 5, padding="same", groups=2, dilation=2), nn.AvgPool1d(3, 1, 1), nn.Tanh()),
             nn.ConvTranspose1d(8, 8, 4, 2, 1, bias=False),
             nn.Conv1d(8, 8, 3, padding=1, padding_mode="reflect", bias=False),

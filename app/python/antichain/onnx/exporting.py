@@ -150,7 +150,8 @@ def _batch_norm(w):
 
 
 def _conv_transpose(w):
-    weight = (w.shape[1], w.options["out"] // w.options["groups"], *pair(w.options["kernel"]))  # also of a line
+    o = w.options
+    weight = (w.shape[1], o["out"] // o["groups"], *pair(o["kernel"]))  # also of a line
     w.last("ConvTranspose", w.inputs() + w.weight_and_bias(weight), **w.windows())
 
 

@@ -517,7 +517,7 @@ def sum_of(t, x, dim=None, axis=None, keepdim=False, dtype=None):
 
 
 @ROWS.row("var", "var.dim", "var.correction", "std", "std.dim", "std.correction")
-def variance(t, x, dim=None, unbiased=True, correction=None, keepdim=False, axis=None):
+def variance(t, x, dim=None, unbiased=True, keepdim=False, correction=None, axis=None):
     centred = t.formula(["subtract a b"], x, mean(t, x, dim=dim, axis=axis, keepdim=True))
     y = mean(t, t.formula(["multiply a a"], centred), dim=dim, axis=axis, keepdim=keepdim)
     rest = share(x, y) - (int(unbiased) if correction is None else int(correction))
@@ -525,8 +525,8 @@ def variance(t, x, dim=None, unbiased=True, correction=None, keepdim=False, axis
 
 
 @ROWS.row("var_mean", "std_mean", "var_mean.correction", "std_mean.correction")
-def variance_and_mean(t, x, dim=None, unbiased=True, correction=None, keepdim=False):
-    return variance(t, x, dim, unbiased, correction, keepdim), mean(t, x, dim=dim, keepdim=keepdim)
+def variance_and_mean(t, x, dim=None, unbiased=True, keepdim=False, correction=None):
+    return variance(t, x, dim, unbiased, keepdim, correction), mean(t, x, dim=dim, keepdim=keepdim)
 
 
 @ROWS.row("norm", "linalg_vector_norm", "vector_norm")
