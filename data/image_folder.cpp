@@ -87,7 +87,7 @@ std::vector<fs::path> sorted(auto begin, auto&& wanted) {
   return paths;
 }
 
-// Returns the names of the folders in a folder. A link that leads to none may have been one.
+// Returns the names of the folders in a folder.
 std::vector<std::string> folders_in(const fs::path& folder) {
   std::error_code failed;
   fs::directory_iterator begin(folder, failed);
@@ -97,17 +97,19 @@ std::vector<std::string> folders_in(const fs::path& folder) {
   std::vector<std::string> names;
   for (const fs::path& path : sorted(begin, [](const fs::directory_entry& entry) {
          std::error_code none;
-         if (is_left_behind(entry.path())) return false;
-         if (!entry.exists(none))
-           throw Error(entry.path().string() + " is a link to nothing", "mend or remove the link");
-         return entry.is_directory(none);
+         return entry.is_directory(none) && !is_left_behind(entry.path());
        }))
     names.push_back(path.filename().string());
   return names;
 }
 
+// A link that leads to nothing may have been a class.
 std::vector<std::string> class_folders(const fs::path& folder) {
   std::vector<std::string> names = folders_in(folder);
+  std::error_code none;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, none))
+    if (!entry.exists(none) && !is_left_behind(entry.path()))
+      throw Error(entry.path().string() + " is a link to nothing", "mend or remove the link");
   if (names.empty())
     throw Error(folder.string() + " has no sub-folders", "there is one sub-folder of images per class");
   return names;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <fstream>
 #include <vector>
 
 #include "app/cli/output_file.h"
@@ -14,6 +15,7 @@
 #include "framework/files/checkpoint_folder.h"
 #include "framework/files/checkpoint_remains.h"
 #include "framework/files/folder_lock.h"
+#include "framework/files/safetensors.h"
 #include "framework/paths.h"
 #include "models/graph_file.h"
 
@@ -82,6 +84,31 @@ bool is_kept_in_results(const std::string& file) {
   return is_file_of_run(file, folder) && is_run_folder(folder) && std::ranges::none_of(outputs, is_goal);
 }
 
+// Returns the first bytes of a file, or "" where there is none.
+std::string head_of(const std::string& file) {
+  std::string head(64, '\0');
+  std::ifstream in;
+  if (is_plain_file(file)) in.open(file, std::ios::binary);
+  in.read(head.data(), std::streamsize(head.size()));
+  head.resize(size_t(in.gcount()));
+  return head;
+}
+
+// JSON replaces JSON, and arrays replace arrays. Whatever else is there was not made by this program.
+void check_kind(const NamedFile& output, const std::string& command) {
+  const std::array of_json = {"--json", "--trace", "--metrics"};
+  const bool json = std::ranges::find(of_json, output.option) != of_json.end();
+  const bool arrays = output.option == "--out" && (command == "pack" || command == "batches");
+  const std::string head = head_of(output.file);
+  const size_t first = head.find_first_not_of(" \n");
+  const bool is_json = first != head.npos && (head[first] == '{' || head[first] == '[');
+  const bool is_arrays = head.starts_with("\x89HDF") || is_safetensors(head);
+  if (head.empty() || (json ? is_json : !arrays || is_arrays)) return;
+  throw Error(fmt::format("{} is there already and would be replaced, but it is no {}", output.file,
+                          json ? "JSON" : "file of HDF5 or safetensors"),
+              "name another file, or move that one", ExitCode::usage);
+}
+
 void refuse_output(const NamedFile& output, const std::string& what) {
   throw Error(fmt::format("{} would {} {}, {}", output.option, output.folder ? "write to" : "replace",
                           output.file, what),
@@ -128,7 +155,10 @@ void check_nothing_is_overwritten(const CLI::App& command) {
       if (i != j) check_pair(files[i], files[j]);
   outputs = files;
   std::erase_if(outputs, [](const NamedFile& file) { return !file.written; });
-  std::ranges::for_each(outputs, check_kept);
+  for (const NamedFile& output : outputs) {
+    check_kept(output);
+    check_kind(output, command.get_name());
+  }
 }
 
 }  // namespace antichain

@@ -10,7 +10,6 @@
 #include "app/cli/checks.h"
 #include "app/cli/number_text.h"
 #include "app/cli/option_row.h"
-#include "app/cli/overwriting.h"
 #include "app/cli/progress_bar.h"
 #include "app/data/data_commands.h"
 #include "app/obtain/data_options.h"
@@ -20,7 +19,6 @@
 #include "data/pack.h"
 #include "framework/error.h"
 #include "framework/parse_number.h"
-#include "framework/paths.h"
 #include "pipeline/host/launch.h"
 #include "pipeline/host/stop_signals.h"
 
@@ -67,14 +65,8 @@ void check(const PackCommandOptions& o) {
                 "leave it out", ExitCode::usage);
 }
 
-// Files of other names may be images.
-bool is_hdf5_name(const std::string& file) { return file.ends_with(".h5") || file.ends_with(".hdf5"); }
-
 ImageSplits open_images(const PackCommandOptions& o, ProgressBar& bar) {
   const Size size = parse_size(o.size);
-  check_no_output_is("a file of the images' folder", [&](const std::string& file, const std::string&) {
-    return exists(file) && !is_hdf5_name(file) && is_within(file, o.images);
-  });
   const FolderSet set = open_image_folder(
       o.images, {.height = size.height,
                  .width = size.width,
@@ -84,9 +76,6 @@ ImageSplits open_images(const PackCommandOptions& o, ProgressBar& bar) {
                    StopRequests::end_if_heard();
                    bar.show(done, total, "checking");
                  }});
-  if (exists(o.out_file))  // the folder may have links to images elsewhere
-    for (const auto& split : {set.splits.train, set.splits.test})
-      check_no_output_is("an image that is packed", split->files());
   for (const std::string& sentence : set.notes) bar.say(sentence);
   for (const std::string& sentence : set.damaged) bar.say("left out: " + sentence);
   if (set.other_files > 0)

@@ -175,16 +175,20 @@ TEST_F(Keeping, NoOutputReplacesWhatIsReadOrKept) {
   fs::create_hard_link(path("data/test_batch.bin"), path("hard"));
   fs::create_directory_symlink("data", path("linked"));
   write_bytes(folder_.path() / "photos/cat/1.png", {1});
+  write_file(path("empty"), ""), write_file(path("q.json"), " \n" + read_file(path("q.json")));
+  for (const char* words : {"info --json empty", "info --json q.json"})
+    EXPECT_EQ(run(words).code, 0) << words;
   const std::string checkpoint = "ck/step-000000000001/", data = "a file of the data set",
                     evaluate = "evaluate --model resnet20 --weights ";
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {train + "--trace data/data_batch_1.bin", data},
-      {train + "--json linked/data_batch_1.bin", data},
-      {train + "--metrics hard", data},
-      {"data pack --cifar data --out data/test_batch.bin", data},
-      {"data pack --images photos --out photos/cat/1.png", "a file of the images' folder"},
+      {train + "--trace data/data_batch_1.bin", "it is no JSON"},
+      {train + "--json linked/data_batch_1.bin", "it is no JSON"},
+      {train + "--metrics hard", "it is no JSON"},
+      {"data pack --cifar data --out data/test_batch.bin", "it is no file of HDF5 or safetensors"},
+      {"data pack --images photos --out photos/cat/1.png", "it is no file of HDF5 or safetensors"},
+      {"data batches --dataset hdf5:set.h5 --steps 1 --batch 8 --format hdf5 --out hard", "it is no file"},
       {"data batches --dataset hdf5:set.h5 --steps 1 --batch 8 --out ./set.h5", data},
-      {evaluate + "w.h5 --dataset hdf5:set.h5 --json link.h5", data},
+      {evaluate + "w.h5 --dataset hdf5:set.h5 --json link.h5", "it is no JSON"},
       {evaluate + "ck --data-dir data --json " + checkpoint + "manifest.json", "which lies in a checkpoint"},
       {"compare p.json q.json --json p.json", "p.json, which A reads"},
       {"check --graph n.antichain --json n.antichain/graph.json", "which --graph reads"},
