@@ -83,7 +83,7 @@ TEST(Unpriced, AnOutputIsKeptForItsOwnBackwardOrAConsumers) {
   keeps_y.keeps_y = true;
   Graph graph("m");
   NodeId x = graph.add("x", fake(Role::input, {2}), {});
-  NodeId a = graph.add("a", fake(Role::compute, {2}), {x}, keeps_y);
+  NodeId a = graph.add("a", fake(Role::compute, {2}, {{"weight", {2}}}), {x}, keeps_y);
   NodeId b = graph.add("b", fake(Role::compute, {2}), {a});
   graph.add("c", fake(Role::compute, {2}), {b}, keeps_x);
   graph.add("d", fake(Role::compute, {2}), {b});

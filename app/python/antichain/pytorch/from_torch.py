@@ -274,9 +274,8 @@ class OneLabel:
 
 def without_log_softmax(output):
     """Returns a model's output, or what its last log_softmax is taken of; that is a part of the loss."""
-    if isinstance(output, Call) and output.key == "log_softmax" and "log_softmax" not in ROWS:
-        return logits_of(output, None)
-    return output
+    is_log_softmax = isinstance(output, Call) and output.key == "log_softmax"
+    return logits_of(output, None) if is_log_softmax else output
 
 
 def written(module, example_inputs, loss, folder, labels, auxiliary, with_record):
