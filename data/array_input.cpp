@@ -35,11 +35,14 @@ void convert(const std::byte* stored, int64_t count, std::byte* out, const std::
 }  // namespace
 
 size_t find_array(const DataSet& data, const std::string& name) {
-  const std::vector<SampleArray> arrays = data.arrays();
-  const auto found = std::ranges::find(arrays, name, &SampleArray::name);
-  if (found != arrays.end()) return size_t(found - arrays.begin());
   std::vector<std::string> names;
-  for (const SampleArray& array : arrays) names.push_back(array.name);
+  for (const SampleArray& array : data.arrays()) names.push_back(array.name);
+  return find_array(names, name);
+}
+
+size_t find_array(const std::vector<std::string>& names, const std::string& name) {
+  const auto found = std::ranges::find(names, name);
+  if (found != names.end()) return size_t(found - names.begin());
   throw Error(fmt::format("the model has an input '{}' that no data set fills", name),
               fmt::format("name inputs {}; or name the arrays of an HDF5 file by --inputs and --targets",
                           fmt::join(names, " or ")));

@@ -41,7 +41,9 @@ class ArrayInput {
   mutable std::vector<std::byte> row_;  // of one sample, as it is stored
 };
 
-// Returns the number of the set's array of that name. Throws Error when there is none.
+// Return the number of the set's array of that name, or its place among the names of a set's arrays. Throw
+// Error when there is none.
 size_t find_array(const DataSet&, const std::string& name);
+size_t find_array(const std::vector<std::string>& names, const std::string& name);
 
 }  // namespace antichain

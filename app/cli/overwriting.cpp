@@ -94,8 +94,12 @@ std::string head_of(const std::string& file) {
   return head;
 }
 
-// JSON replaces JSON, and arrays replace arrays. Whatever else is there was not made by this program.
-void check_kind(const NamedFile& output, const std::string& command) {
+// JSON replaces JSON, and arrays replace arrays. Whatever else is there was not made by this program. A run
+// that is resumed goes on with its metrics, and refuses others by itself.
+void check_kind(const NamedFile& output, const CLI::App& app) {
+  const std::string command = app.get_name();
+  const CLI::Option* resume = app.get_option_no_throw("--resume");
+  if (output.option == "--metrics" && resume && resume->count() > 0) return;
   const std::array of_json = {"--json", "--trace", "--metrics"};
   const bool json = std::ranges::find(of_json, output.option) != of_json.end();
   const bool arrays = output.option == "--out" && (command == "pack" || command == "batches");
@@ -157,7 +161,7 @@ void check_nothing_is_overwritten(const CLI::App& command) {
   std::erase_if(outputs, [](const NamedFile& file) { return !file.written; });
   for (const NamedFile& output : outputs) {
     check_kept(output);
-    check_kind(output, command.get_name());
+    check_kind(output, command);
   }
 }
 

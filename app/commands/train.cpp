@@ -36,6 +36,7 @@
 #include "app/train/run_record.h"
 #include "app/train/train_options.h"
 #include "data/loader.h"
+#include "data/array_input.h"
 #include "data/mix.h"
 #include "framework/error.h"
 #include "framework/json.h"
@@ -150,6 +151,10 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   JobTransport& job = rank.job;
   check_same_settings(rank, options.settings);
   const Graph graph = lowered_network(options.network, rank);
+  if (!options.data.names_arrays())
+    for (const Node& node : graph)
+      if (node.role() == Role::input)
+        find_array({std::string(Loader::images_input), std::string(Loader::labels_input)}, node.name);
   check_same_kernels(rank, options.machine, graph);
   const std::shared_ptr<const Optimiser> optimiser =
       make_optimiser(options.optimiser, graph, options.rate.peak);

@@ -92,7 +92,7 @@ class LossTranslation(Translation):
     """Translates the calls of a loss behind the nodes of a network."""
 
     def __init__(self, batch, names, tensors):
-        super().__init__(batch, names)
+        super().__init__(batch, names, tensors)
         self.tensors = tensors  # constants by name
 
     # Formulas stay formulas
