@@ -176,8 +176,8 @@ class GraphRun:
         def read(name):
             if name.startswith("s") and name[1:].isdigit():
                 return results[int(name[1:])]
-            parameter = self.parameter(own + name)
-            return (self.buffers[own + name] if parameter is None else parameter)[None]
+            is_buffer = any(buffer["name"] == name for buffer in o.get("buffers", []))
+            return (self.buffers[own + name] if is_buffer else self.parameter(own + name))[None]
 
         for step in o["nodes"]:
             results.append(self.compute({**step, "name": node["name"]}, [read(i) for i in step["inputs"]]))

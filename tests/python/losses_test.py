@@ -94,6 +94,12 @@ CASES = {
     "sum": lambda: (UNet(), drawn(3, 6, 10), nn.CrossEntropyLoss(ignore_index=255, reduction="sum"), masks()),
     "weights": lambda: (Autoencoder(), drawn(12), nn.CrossEntropyLoss(weights(12)), torch.arange(SAMPLES)),
     "nll": lambda: (LogProbabilities(), drawn(12), nn.NLLLoss(weights(12)), torch.arange(SAMPLES)),
+    "kl": lambda: (
+        LogProbabilities(),
+        drawn(12),
+        nn.KLDivLoss(reduction="batchmean"),
+        drawn(12).softmax(1),
+    ),
     "mse": lambda: (Autoencoder(), drawn(12), nn.MSELoss(), drawn(12)),
     "siren": lambda: (Siren(), drawn(2), nn.MSELoss(), drawn(1)),
     "l1": lambda: (Autoencoder(), drawn(12), nn.L1Loss(reduction="sum"), drawn(12)),

@@ -5,6 +5,7 @@ element stays a formula until it is summed, so that a loss is one node: formula_
 (layers/formula_loss.h, layers/softmax_cross_entropy.h). Sums and means may be added up with weights.
 """
 
+import copy
 import dataclasses
 import math
 
@@ -95,11 +96,17 @@ class LossTranslation(Translation):
         super().__init__(batch, names, tensors)
         self.tensors = tensors  # constants by name
 
+    def of_networks(self):
+        """Returns a translation that adds to the same nodes, and in which formulas are computed at once."""
+        other = copy.copy(self)
+        other.__class__ = Translation
+        return other
+
     # Formulas stay formulas
 
     def tensor(self, x, what="an input"):
         if isinstance(x, LogProbabilities):
-            return ROWS["log_softmax"](self, x.of, dim=1)
+            return ROWS["log_softmax"](self.of_networks(), x.of, dim=1)
         return x if isinstance(x, (Formula, Terms)) else super().tensor(x, what)
 
     def stored(self, x):

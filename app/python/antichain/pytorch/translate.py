@@ -79,9 +79,9 @@ class Translation(Shaping):
         return name
 
     def uses(self, node, tensors, shapes):
-        """Notes that a node has these parameters or buffers, by the names that operators give them, and returns
-        which of them are parameters of earlier nodes, by the names that they have there. One without a name
-        has the node's."""
+        """Notes that a node has these parameters or buffers, by the names that operators give them, and
+        returns which of them are parameters of earlier nodes, by the names that they have there. One without
+        a name has the node's."""
         shared = {}
         for own, t in tensors.items():
             kinds = [Kind.buffer] if own.startswith("running_") else [Kind.parameter, Kind.buffer]
