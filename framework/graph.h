@@ -45,10 +45,10 @@ struct ParamUse {
   int param = 0;
   auto operator<=>(const ParamUse&) const = default;
 };
-// A StateDict says what holds of a network's state and does not follow from its nodes: what is frozen, what is
-// shared, and what files of weights have otherwise, which are those of a module from which a graph.json was
-// written. The network's state holds what is kept, as buffers of the node `keeper`, and a shared parameter
-// once.
+// A StateDict says what holds of a network's state and does not follow from its nodes: what is frozen, what
+// is shared, and what files of weights have otherwise, which are those of a module from which a graph.json
+// was written. The network's state holds what is kept, as buffers of the node `keeper`, and a shared
+// parameter once.
 struct StateDict {
   using Names = std::map<std::string, std::string, std::less<>>;
   Names also;    // full names of parameters, by further names that they have in files

@@ -70,7 +70,8 @@ std::string line(int id, const ProfileNode& node) {
   return fmt::format(
       R"({{"id": {}, "name": {}, {}{}"op": {}, "role": "{}", "inputs": [{}], {}"needs_gradient": {}, )"
       R"("forward_us": {}, "backward_input_us": {}, "backward_weight_us": {}, {}"update_us": {}, )"
-      R"("output_bytes": {}, "param_bytes": {}, {}{}{}{}"stash_bytes": {}, "keeps_output": {}, "flops": {}}})",
+      R"("output_bytes": {}, "param_bytes": {}, {}{}{}{}"stash_bytes": {}, "keeps_output": {}, )"
+      R"("flops": {}}})",
       id, quoted(node.name),
       node.absorbed.empty() ? "" : fmt::format(R"("absorbed": {}, )", listed(node.absorbed)),
       node.module.empty() ? "" : fmt::format(R"("module": {}, )", quoted(node.module)), quoted(node.op),

@@ -41,7 +41,7 @@ TEST(TrainOptions, AreThese) {
                   "lr-decay",     "lr-final",        "lr-milestones",  "lr-rise",      "lr-schedule",
                   "microbatches", "mixup",           "momentum",       "nesterov",     "optimiser",
                   "seed",         "trivial-augment", "warmup-epochs",  "warmup-steps", "weight-decay"}},
-      {"data", {"data-dir", "dataset"}},
+      {"data", {"data-dir", "dataset", "inputs", "targets"}},
       {"last bits", {"cpu-isa", "device", "method", "plan", "replicas", "threads", "weight-gradients"}},
       {"extent", {"epochs", "init", "init-partial", "max-time", "on-nan", "patience", "resume", "steps"}},
       {"speed",
