@@ -63,7 +63,8 @@ TEST_F(RehearseProgram, TrainOnARehearsedDeviceIsARehearsal) {
   EXPECT_EQ(json("kept.json")["mode"], "rehearsed");
   for (const std::string option : {"--results", "--metrics", "--checkpoint", "--resume"})
     expect_refused(same + option + " x", 2, option + " x is given, but a rehearsal trains nothing");
-  expect_refused(same + "--trace profiles/one.txt", 2, "profiles/one.txt is there already and would be replaced");
+  expect_refused(same + "--trace profiles/one.txt", 2,
+                 "profiles/one.txt is there already and would be replaced");
   expect_refused("train --device rehearse: --local 2", 2, "names no profile");
   expect_refused("train --device rehearsal --local 2", 2, "there is no device 'rehearsal'");
 }
