@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <mutex>
 
 #include "framework/error.h"
 #include "framework/say.h"
@@ -120,7 +121,9 @@ class CpuBackend : public Backend {
 }  // namespace
 
 void register_cpu_backend() {
-  register_backend(std::make_unique<CpuBackend>(cpu::operators(), cpu::updates()));
+  static std::once_flag once;  // ranks that are threads may all call it
+  std::call_once(once,
+                 [] { register_backend(std::make_unique<CpuBackend>(cpu::operators(), cpu::updates())); });
 }
 
 }  // namespace antichain
