@@ -8,10 +8,11 @@ clang_packages="clang libclang-rt-dev libomp-dev"
 header_packages="libeigen3-dev nlohmann-json3-dev libcli11-dev libtomlplusplus-dev libxxhash-dev"
 packages_from_source="zlib libpng1.6 libjpeg-turbo fmtlib hdf5"
 # .ci/run needs these as well: for the format, Graphviz and matplotlib for pictures, groff for the page of
-# man, PyTorch and ONNX to import models, a Slurm of two emulated nodes, and a debugger for what crashes
-# there.
+# man, PyTorch and ONNX to import models, h5py to write data for them, a Slurm of two emulated nodes, and a
+# debugger for what crashes there.
 check_packages="$clang_packages clang-format git graphviz groff-base gdb
-  python3 python3-matplotlib python3-onnx python3-torch python3-torchvision slurm-wlm munge iproute2 procps shellcheck"
+  python3 python3-h5py python3-matplotlib python3-onnx python3-torch python3-torchvision slurm-wlm munge
+  iproute2 procps shellcheck"
 
 # Open MPI refuses root unless told otherwise; in a container there is nobody else.
 if [ "$(id -u)" = 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
