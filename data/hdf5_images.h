@@ -56,8 +56,8 @@ class Hdf5Images {
   Layout layout_;
 };
 
-// Returns what the file's attributes mean and std say; without them, mean and deviation of up to 4,096 of the
-// images for training, evenly spread, in whole numbers, so that they are the same on every rank.
+// Returns what the file's attributes mean and std say. Without them it computes mean and deviation of up to
+// 4,096 images for training, which are evenly spread. It adds up whole numbers, so every rank gets the same.
 Normalisation normalisation_of(const OpenHdf5&, const Hdf5Images& train);
 
 }  // namespace antichain

@@ -215,8 +215,8 @@ void share_out(std::vector<ImageFile> files, int label, double fraction, FileLis
     (for_tests[i] ? lists.test : lists.train).push_back(std::move(files[i]));
 }
 
-// Whether a name has a word for training in it, as that of a split has to which somebody gave another name:
-// train_set, images-train, Training1.
+// Returns whether a name has a word for training in it, as train_set, images-train and Training1 have. It may
+// be that of a split.
 bool names_training(const std::string& name) {
   const auto is_letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
   for (auto at = name.begin(); at != name.end();) {

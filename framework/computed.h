@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "framework/backend.h"
+#include "framework/graph.h"
 #include "framework/op.h"
 
 namespace antichain {
@@ -50,6 +51,11 @@ class Computed : public Op {
 
   const ComputedOptions options;
 };
+
+// Returns the graph of the steps that a result needs, which is its last node. Copies of buffers are nodes,
+// which backward can read. Throws Error naming an input that a step can't read, or an operator that can't be
+// one.
+Graph graph_of_steps(const ComputedOptions&, int result);
 
 // Returns the entry of a backend for this operator, which calls the backend's other ones.
 KernelEntry computed_entry(const Backend&);

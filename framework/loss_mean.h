@@ -11,8 +11,8 @@ namespace antichain {
 
 enum class LossDivisor { samples, counts, one };
 
-// What some samples count: in the divisor of a loss, and of the hits. A sample of which a part of the labels
-// counts has that part of a hit at most.
+// A LossCount says how much some samples count in the divisor of a loss, and as hits. Where only a part of a
+// sample's labels counts, the sample has that part of a hit at most.
 struct LossCount {
   double divisor = 0, hits = 0;
 };

@@ -11,9 +11,9 @@
 namespace antichain {
 
 // Throws a usage Error naming the two options. The options of the group Output that name files are outputs,
-// and so is --checkpoint; all others that name files or folders are read. Throws one as well where an output
-// lies in a checkpoint, or has a name that a run keeps in that folder for itself, and where JSON or a file of
-// arrays would replace a file that begins otherwise.
+// and so is --checkpoint; all others that name files or folders are read. It throws one as well where an
+// output lies in a checkpoint or has a name that a run keeps in that folder for itself. JSON and files of
+// arrays may not replace a file that begins otherwise.
 void check_nothing_is_overwritten(const CLI::App& command);
 
 // Commands call this for files that no option names: those of a data set's folder, say. Throws a usage Error
