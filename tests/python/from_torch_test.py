@@ -800,6 +800,9 @@ class Package(Case):
             said = converted(content)
             self.assertIn(wrong, said.stderr)
             self.assertEqual(said.returncode, 3)
+        out.write_text("a thesis")
+        self.assertIn("is there already and would be replaced", converted(state).stderr)
+        self.assertEqual(out.read_text(), "a thesis")
 
     def test_safetensors_files_are_read_as_they_were_written(self):
         arrays = {

@@ -29,6 +29,12 @@ def write(file, tensors):
             out.write(memoryview(array).cast("B") if array.size else b"")
 
 
+def begins(file):
+    """Returns whether a file begins as one of safetensors does."""
+    with open(file, "rb") as data:
+        return data.read(9)[8:] == b"{"
+
+
 def read(file):
     """Returns the file's arrays."""
     with open(file, "rb") as data:

@@ -1,22 +1,14 @@
 """The command line of python3 -m antichain.onnx."""
 
-import argparse
 import pathlib
 import tempfile
 
 from antichain import program
+from antichain.command import Parser
 from antichain.error import AntichainError
 from antichain.folder import GRAPH
 from antichain.onnx.exporting import export_onnx
 from antichain.onnx.importing import import_onnx
-
-USAGE = 2  # the program's exit code for a wrong command line
-
-
-class Parser(argparse.ArgumentParser):
-    def error(self, message):
-        raise AntichainError(f"{message}: see {self.prog} --help", USAGE)
-
 
 def export_run(run, words, file):
     """Exports the weights that `antichain export WORDS --init RUN` takes, in the network that the words

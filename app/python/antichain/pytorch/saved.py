@@ -1,25 +1,17 @@
 """Writes the weights of a file of torch.save as safetensors, which the program reads. Nothing but tensors and
 plain values is taken from the file, so no code of it runs."""
 
-import argparse
 import os
-import pathlib
-import tempfile
 
 import torch
 
 from antichain import safetensors
+from antichain.command import USAGE, Parser
 from antichain.error import AntichainError
+from antichain.files import written_whole
 from antichain.pytorch.capture import said
 from antichain.pytorch.from_torch import stored_numbers
 from antichain.pytorch.module_state import in_list
-
-USAGE = 2  # the program's exit code for a wrong command line
-
-
-class Parser(argparse.ArgumentParser):
-    def error(self, message):
-        raise AntichainError(f"{message}: see {self.prog} --help", USAGE)
 
 
 def is_state(value):
@@ -44,6 +36,8 @@ def convert(file, out):
     what else the file has. Throws AntichainError."""
     try:
         content = torch.load(file, map_location="cpu", weights_only=True)
+    except OSError as problem:
+        raise AntichainError(f"can't read {file}: {problem.strerror or problem}") from problem
     except Exception as problem:
         raise AntichainError(
             f"{file} can't be read as weights of torch.save: {said(problem)} (save model.state_dict(), and "
@@ -51,12 +45,11 @@ def convert(file, out):
         ) from problem
     state, others = state_in(content, file)
     arrays = {name: stored_numbers(name, tensor) for name, tensor in state.items()}
-    try:
-        with tempfile.TemporaryDirectory(dir=pathlib.Path(out).absolute().parent) as held:
-            safetensors.write(pathlib.Path(held) / "whole", arrays)
-            os.replace(pathlib.Path(held) / "whole", out)
-    except OSError as problem:
-        raise AntichainError(f"can't write {out}: {problem.strerror}") from problem
+    if os.path.exists(out) and not safetensors.begins(out):
+        why = f"{out} is there already and would be replaced, but it has no safetensors"
+        raise AntichainError(f"{why}: name another file, or move that one", USAGE)
+    with written_whole(out) as whole:
+        safetensors.write(whole, arrays)
     return len(arrays), others
 
 
