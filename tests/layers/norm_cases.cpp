@@ -30,9 +30,18 @@ OpCase groups(std::string name, Shape x, GroupNormOptions options) {
   return {std::move(name), std::make_shared<GroupNorm>(options), {x}, cancelling_rows};
 }
 
+// In bf16 the computed weight is rounded, too.
+OpCase computed(std::string name, ComputedOptions o, Shape x) {
+  return {.name = std::move(name),
+          .op = std::make_shared<Computed>(std::move(o)),
+          .x = {x},
+          .tolerance = cancelling_rows,
+          .input_roundings = 3,
+          .output_roundings = 2};
+}
+
 // Weight standardisation: Qiao, Wang, Liu, Shen & Yuille, "Micro-Batch Training with Batch-Channel
-// Normalization and Weight Standardization", 2019. In bf16 the computed weight is
-// rounded, too.
+// Normalization and Weight Standardization", 2019.
 OpCase standardised(std::string name, std::shared_ptr<const Op> of, Shape x, Shape weight, bool masked) {
   const auto formula = [](std::vector<std::string> steps) {
     return std::make_shared<Elementwise>(ElementwiseOptions{.steps = std::move(steps)});
@@ -53,12 +62,7 @@ OpCase standardised(std::string name, std::shared_ptr<const Op> of, Shape x, Sha
     o.steps.push_back({formula({"multiply x0 x1"}), {"mask", "s4"}});
     o.values = {{"weight", 5}};
   }
-  return {.name = std::move(name),
-          .op = std::make_shared<Computed>(std::move(o)),
-          .x = {x},
-          .tolerance = cancelling_rows,
-          .input_roundings = 3,
-          .output_roundings = 2};
+  return computed(std::move(name), std::move(o), x);
 }
 
 OpCase spectral(std::string name, std::shared_ptr<const Op> of, Shape x, Shape weight, int iterations) {
@@ -66,12 +70,7 @@ OpCase spectral(std::string name, std::shared_ptr<const Op> of, Shape x, Shape w
                     .parameters = {{"w", weight, Initialiser::normal(1)}},
                     .steps = {{std::make_shared<SpectralNorm>(SpectralNormOptions{iterations}), {"w"}}},
                     .values = {{"weight", 0}}};
-  return {.name = std::move(name),
-          .op = std::make_shared<Computed>(std::move(o)),
-          .x = {x},
-          .tolerance = cancelling_rows,
-          .input_roundings = 3,
-          .output_roundings = 2};
+  return computed(std::move(name), std::move(o), x);
 }
 
 }  // namespace
