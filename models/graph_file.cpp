@@ -339,7 +339,9 @@ void GraphFile::check_shapes() {
   }
   const Node& last = graph[graph.size() - 1];
   if (last.op->type() == "softmax_cross_entropy") {
-    classes_ = graph.shape(last.inputs[0])[1];
+    const Shape logits = graph.shape(last.inputs[0]);
+    const bool classes_last = dynamic_cast<const SoftmaxCrossEntropy&>(*last.op).options.classes_last;
+    classes_ = logits[classes_last ? logits.rank() - 1 : 1];
     if (classes_ < 2)
       throw Error(fmt::format("{}: the network has one class", origin_), "a loss takes two at least");
   }
@@ -426,6 +428,12 @@ void GraphFile::check_form(const ModelOptions& o) const {
                 ExitCode::usage);
   if (o.classes != 0 && o.classes != classes_)
     refuse(fmt::format("a network for {} classes", o.classes), fmt::format("has {}", classes_));
+  if (o.vocabulary != 0 && o.vocabulary != classes_)
+    refuse(fmt::format("a vocabulary of {} tokens", o.vocabulary), fmt::format("has {}", classes_));
+  for (const Input& input : inputs_)
+    if (o.sequence != 0 && input.dtype == DType::i32 && input.shape != std::vector<int64_t>{o.sequence})
+      refuse(fmt::format("a network for sequences of {}", o.sequence),
+             fmt::format("takes '{}' of {}", input.name, fmt::join(input.shape, " x ")));
   for (const Input& input : inputs_) {
     if (input.labels || o.image == 0) continue;
     if (input.shape != std::vector<int64_t>{usual_.channels, o.image, o.image})

@@ -61,7 +61,7 @@ std::string describe_recipe(const TrainCommandOptions& o, int64_t batches) {
 
 WatchedRun watched_run(const TrainCommandOptions& o) {
   return {.model = o.network.model,
-          .classes = o.network.classes,
+          .classes = o.network.outputs(),
           .peak = o.rate.peak,
           .recipe_peak = usual_peak(o.optimiser, recipe_of(o.network.chosen()), o.network.batch)};
 }
