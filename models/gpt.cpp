@@ -48,9 +48,9 @@ class GptBlocks {
     const double deviation = to_residual ? gpt_deviation / std::sqrt(2.0 * table_.layers) : gpt_deviation;
     return linear(g_, std::move(name), x,
                   {.out = out,
+                   .in_first = true,
                    .weight_init = Initialiser::normal(deviation),
-                   .bias_init = Initialiser::constant(0),
-                   .in_first = true});
+                   .bias_init = Initialiser::constant(0)});
   }
 
   Graph& g_;
