@@ -746,8 +746,11 @@ class State(Refused):
         eight = torch.randn(2, 3, 8, 8)
         with tempfile.NamedTemporaryFile() as file:
             for said, module, inputs, options in (
-                ("has one input", mixer, (images, torch.zeros(2)), {}),
-                ("has one input", mixer, images.long(), {}),
+                ("positional arguments", mixer, (images, torch.zeros(2)), {}),
+                ("can't record the model", mixer, images.long(), {}),
+                ("is a tensor, a tuple", mixer, "images", {}),
+                ("but there are 2 samples", mixer, {"x": images, "y": torch.zeros(3)}, {}),
+                ("above 32 bits", mixer, {"x": images, "y": torch.full((2,), 2**40)}, {}),
                 ("not finite", mixer, images + float("inf"), {}),
                 ("the loss 'l1'", mixer, images, {"loss": "l1"}),
                 ("nll_loss needs", mixer, images, {"loss": "nll_loss"}),
@@ -760,7 +763,8 @@ class State(Refused):
                 ("but the model has one", small, eight, {"auxiliary": 0.3}),
                 ("can't be written", small, eight, {"folder": "a\0b"}),
                 ("can't be written", small, eight, {"folder": file.name}),
-                ("has no numbers", small, eight[:0], {}),
+                ("one at least", small, eight[:0], {}),
+                ("has no numbers", small, eight[:, :0], {}),
             ):
                 options = {"folder": self.folder, "record": False, **options}
                 with self.subTest(said), self.assertRaises(antichain.AntichainError) as caught:

@@ -6,6 +6,7 @@ fit together is refused here, and not by the program.
 import math
 
 MOST_AXES = 5
+WHOLE = {"softmax_cross_entropy": (1,)}  # which inputs of an operator may be whole numbers
 PAIRS = ("kernel", "stride", "dilation", "output_pad", "size")  # [height, width]
 _CONVOLUTION = {"kernel": 3, "stride": 1, "pad": 0, "dilation": 1, "groups": 1, "bias": True}
 _POOL = {"kernel": 2, "stride": 2, "pad": 0, "ceil_mode": False}

@@ -244,7 +244,6 @@ class Shaping:
         refuse_if(mixes, f"a reshape of {x.shape} to {shape}, which mixes samples,")
         whole = shape if x.sampled else (1, *(shape or (1,)))
         refuse_if(len(whole) > MOST_AXES, f"a tensor of {len(shape)} axes (there are at most {MOST_AXES})")
-        refuse_if(len(whole) == 1, "a tensor of one number a sample without an axis for it")
         x = self.plain(x)
         source = self.reshaped.get(x.node, x)  # two reshapes are one
         x = source if source.sampled == x.sampled else x

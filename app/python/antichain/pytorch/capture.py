@@ -20,26 +20,6 @@ from antichain.pytorch.spectral import stand_in
 TOLERANCE = 1e-4
 
 
-def example_images(example_inputs):
-    """Returns the one input of a model: a tensor, or a sequence that has one."""
-    inputs = list(example_inputs) if isinstance(example_inputs, (tuple, list)) else [example_inputs]
-    if len(inputs) != 1 or not isinstance(inputs[0], torch.Tensor) or not inputs[0].is_floating_point():
-        has = [getattr(i, "dtype", type(i).__name__) for i in inputs]
-        what = "a model has one input, a tensor of floating-point numbers"
-        raise AntichainError(f"{what}, but example_inputs has {has}")
-    shape = f"example_inputs has the shape {tuple(inputs[0].shape)}"
-    if inputs[0].dim() < 2:
-        rule = "its first axis is the samples and a sample has one at least"
-        raise AntichainError(f"{shape}, but {rule}")
-    if not inputs[0].shape.numel():
-        raise AntichainError(f"{shape}, which has no numbers")
-    with told("example_inputs can't be copied to the CPU"):
-        images = inputs[0].detach().cpu().float()
-    if not images.isfinite().all():
-        raise AntichainError("example_inputs has numbers that are not finite (NaN or infinity)")
-    return images
-
-
 def said(problem):
     """Returns what an exception of PyTorch or of the user's code says, in one line."""
     if "DataDependent" in type(problem).__name__:

@@ -90,6 +90,7 @@ def capture(module, examples):
                 name = first.get(id(tensor), name)
                 tensors[name] = tensor
             node.meta["tensor"] = Tensor(name, kind, shape)
+            node.meta["dtype"] = getattr(value, "dtype", None)
         elif node.op == "output":
             # Buffers that training changes come before what the model returns.
             node.args = (tuple(n for n in node.args[0] if getattr(n, "name", None) in results),)
@@ -99,6 +100,6 @@ def capture(module, examples):
                 _refuse_region(node, program)
             if shape is not None:
                 node.meta["shape"] = shape
-                node.meta["floating"] = value.is_floating_point()
+                node.meta["dtype"] = value.dtype
                 _check_precision(node, value)
     return program.graph, tensors

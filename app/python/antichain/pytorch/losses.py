@@ -439,10 +439,10 @@ def targets_of(labels, losses, outputs):
 class Objective:
     """The user's losses of one model, as they are and as they were read."""
 
-    def __init__(self, module, images, loss, labels):
+    def __init__(self, module, inputs, loss, labels):
         losses = losses_of(loss)
         with torch.random.fork_rng(devices=[]), told("the model can't run", users_line):
-            structure = copied(module)(images.clone())
+            structure = copied(module)(*(x.clone() for x in inputs.values()))
         outputs = [tensor.detach() for tensor in flat(structure)]
         if not outputs or not all(tensor.dim() for tensor in outputs):
             raise AntichainError("the model returns no tensor, or one without samples")

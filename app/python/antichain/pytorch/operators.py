@@ -225,6 +225,12 @@ def instance_norm(
 # Functions of every number
 
 
+@ROWS.row("widened")
+def widened(t, x, *_, **__):
+    """Truth values and whole numbers are numbers."""
+    return x
+
+
 def activation(function):
     return lambda t, x: t.activate(x, function)
 
@@ -544,6 +550,18 @@ def norm(t, x, p=2, ord=2, dim=None, keepdim=False, dtype=None):
 def normalize(t, x, p=2.0, dim=1, eps=1e-12, out=None):
     size = t.formula(["maximum a b"], norm(t, x, p=p, dim=dim, keepdim=True), eps)
     return t.formula(["divide a b"], x, size)
+
+
+@ROWS.row("pairwise_distance")
+def pairwise_distance(t, x1, x2, p=2.0, eps=1e-6, keepdim=False):
+    difference = t.formula(["subtract a b", "add s0 c"], x1, x2, float(eps))
+    return norm(t, difference, p=p, dim=-1, keepdim=keepdim)
+
+
+@ROWS.row("cosine_similarity")
+def cosine_similarity(t, x1, x2, dim=1, eps=1e-8):
+    parts = [normalize(t, x, dim=dim, eps=float(eps)) for x in (x1, t.tensor(x2))]
+    return sum_of(t, t.formula(["multiply a b"], *parts), dim=dim)
 
 
 @ROWS.row("_weight_norm", "_weight_norm_interface")

@@ -6,10 +6,9 @@ import dataclasses
 import math
 import re
 
-from antichain.error import AntichainError
 from antichain.graph_operators import needed
 from antichain.pytorch.calls import Call, Kind, Tensor, map_references, references
-from antichain.translation import Names, Shaping, Unsupported, Value, attempt, natural_of, refuse_if
+from antichain.translation import Names, Shaping, Unsupported, Value, attempt, natural, natural_of, refuse_if
 from antichain.translation import unknown
 
 
@@ -229,22 +228,19 @@ def parameter(t, what):
     return t.shape
 
 
-def translate(captured, names_taken, rows):
-    """Returns the Translation of the calls, the values of the outputs in a list, and problems (as
-    antichain.translation.attempt has them), with which the others mean nothing. `rows` is the table, by the
-    calls' keys."""
+def translate(captured, batch, names_taken, rows):
+    """Returns the Translation of the calls on so many samples, the values of the outputs in a list, and
+    problems (as antichain.translation.attempt has them), with which the others mean nothing. `rows` is the
+    table, by the calls' keys."""
     known, lost = {}, set()  # by id
 
     def value_of(r):
-        return known[id(r)] if isinstance(r, Call) else images if r.kind is Kind.input else r
+        if isinstance(r, Call):
+            return known[id(r)]
+        return Value(r.name, r.shape, natural(len(r.shape))) if r.kind is Kind.input else r
 
-    used = [r for c in captured.calls for r in references(c)]
-    first = next((r for r in used if isinstance(r, Tensor) and r.kind is Kind.input), None)
-    if first is None:
-        raise AntichainError("the model's output does not depend on its input")
-    images = dataclasses.replace(unknown(first.shape), node="images")
     names = Names([*names_taken, *(c.name for c in captured.calls)])
-    t = Translation(first.shape[0], names, captured.tensors)
+    t = Translation(batch, names, captured.tensors)
 
     def make(call):
         t.call = call
