@@ -74,12 +74,21 @@ class Table(dict):
     def make(self, t, name, args, keywords):
         """Returns what the row makes of arguments. Throws Unsupported."""
         refuse_if(name not in self, f"'{name}'")
+        joined = {x.axes for x in (*args, *keywords.values()) if isinstance(x, Joined)}
+        if len(joined) == 1 and name in BY_POSITION:
+            args, keywords = separated(args), dict(zip(keywords, separated(keywords.values())))
+            return Joined(self.make(t, name, args, keywords), joined.pop())
         if args and name not in self.raw:
             args = [t.tensor(args[0]), *args[1:]]
         try:
             return self[name](t, *args, **keywords)
         except WRONG as problem:
             raise Unsupported(f"'{name}' with these shapes and options ({problem})") from problem
+
+
+def separated(values):
+    """Returns values, those of joined positions as they were before."""
+    return [x.of if isinstance(x, Joined) else x for x in values]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,6 +137,43 @@ class Widened:
     shape: tuple
 
 
+@dataclasses.dataclass(frozen=True)
+class Joined:
+    """A tensor whose first axes are one, the samples' among them, for what computes position by position:
+    x.view(-1, C) of N x T x C."""
+
+    of: Value
+    axes: int
+
+    @property
+    def shape(self):
+        return (math.prod(self.of.shape[: self.axes]), *self.of.shape[self.axes :])
+
+
+@dataclasses.dataclass(frozen=True)
+class Repeated:
+    """A value of which each part along the axis stands so many times, one behind the other: the keys and
+    values that several heads of attention share."""
+
+    of: Value
+    axis: int
+    times: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Looked:
+    """Rows of a weight at places that are the same for all samples, for a sum."""
+
+    weight: object
+    places: tuple
+
+
+# Operators that compute each position by itself, so that positions may be joined.
+BY_POSITION = set(
+    "add addmm div dropout gelu layer_norm linear mul relu rms_norm sigmoid silu softmax sub tanh".split()
+)
+
+
 class Names:
     """Gives out names, each once: "relu", "relu_1", "relu_2"."""
 
@@ -172,6 +218,7 @@ class Shaping:
     def __init__(self, batch):
         self.batch = batch
         self.plain_forms = {}
+        self.permuted = {}  # by the nodes of permutations, what they are of
         self.reshaped = {}  # by the nodes of reshapes, what they were made of
 
     @staticmethod
@@ -185,6 +232,9 @@ class Shaping:
         """Returns x, which must be a computed tensor of which nothing is pending."""
         refuse_if(isinstance(x, Padded), "padding by zeros for anything but a convolution or average pooling")
         refuse_if(isinstance(x, Widened), "an expanded tensor for anything but a product")
+        refuse_if(isinstance(x, Joined), f"a reshape to {x.shape if isinstance(x, Joined) else ()}, which "
+                  "mixes samples, for anything but what computes each position by itself")
+        refuse_if(isinstance(x, Repeated), "a repeated tensor for anything but the keys and values of attention")
         refuse_if(not isinstance(x, Value), f"{what} that is {x}")
         return x
 
@@ -233,6 +283,7 @@ class Shaping:
             order = list(x.order) if x.sampled else [0, *x.order]
             permuted = self.emit("permute", [x], {"order": order}, helper=True)
             self.plain_forms[x.node, x.order] = permuted
+            self.permuted[permuted.node] = x
         return self.plain_forms[x.node, x.order]
 
     def reshape(self, x, shape, helper=False):
@@ -382,8 +433,11 @@ class Shaping:
             return self.emit("global_average_pool", [x])
         return self.emit("adaptive_average_pool", [x], {"h": h, "w": w})
 
-    def linear(self, x, out, parts):
+    def linear(self, x, out, parts, in_first=False):
+        """Returns x times a weight out x I, or I x out, and what is added. x has I last."""
         options = {"out": out, "bias": "bias" in parts}
+        if in_first:
+            return self.emit("linear", [self.plain(x)], {**options, "in_first": True}, parts=parts)
         if x.rank == 2:
             return self.emit("linear", [self.plain(x)], options, parts=parts)
         # Over the last of more axes it is a 1 x 1 convolution over the channels.
@@ -407,6 +461,32 @@ class Shaping:
         options = {"groups": groups, "eps": eps, "affine": bool(parts)}
         y = self.emit("group_norm", [self.plain(self.with_samples(x))], options, parts=parts)
         return self.as_before(x, y)
+
+    def with_heads(self, x):
+        """Returns N x heads x T x D, or N x T x D of one head, as N x T x heads · D, and the heads."""
+        if x.rank == 3:
+            return self.plain(x), 1
+        n, heads, length, width = x.shape
+        return self.reshape(x.permuted((0, 2, 1, 3)), (n, length, heads * width), helper=True), heads
+
+    def by_heads(self, y, like):
+        """Returns N x T x heads · D in the form that `like` has."""
+        if like.rank == 3:
+            return y
+        n, heads, length, width = like.shape
+        shape = (n, length, heads, y.shape[2] // heads)
+        return self.reshape(y, shape, helper=True).permuted((0, 2, 1, 3))
+
+    def attention(self, q, k, v, causal, dropout, scale):
+        """Returns attention of N x heads x T x D; keys and values may be Repeated."""
+        k, v = (x.of if isinstance(x, Repeated) and x.axis == 1 else x for x in (k, v))
+        q, k, v = (self.tensor(x) for x in (q, k, v))
+        (queries, heads), (keys, kv_heads), (values, _) = (self.with_heads(x) for x in (q, k, v))
+        options = {"heads": heads, "causal": causal, "dropout": dropout}
+        options |= {} if kv_heads == heads else {"kv_heads": kv_heads}
+        if abs(scale * math.sqrt(q.shape[-1]) - 1) > 1e-6:
+            options["scale"] = scale
+        return self.by_heads(self.emit("attention", [queries, keys, values], options), q)
 
     def softmax(self, x, axis):
         if x.rank == 2 and x.sampled:

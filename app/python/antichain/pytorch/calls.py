@@ -137,6 +137,9 @@ def without_randomness(call, value_of):
         return value_of(call.args[0])
     if call.key == "bernoulli":
         return torch.full_like(value_of(call.args[0]), (*call.args, *call.kwargs.values())[1])
+    if call.kwargs.get("dropout_p"):  # of attention
+        args, kwargs = map_references(value_of, (call.args, call.kwargs))
+        return call.function(*args, **{**kwargs, "dropout_p": 0.0})
     return None
 
 

@@ -10,8 +10,10 @@ import torch
 
 from antichain.error import AntichainError
 from antichain.pytorch import capture_export, capture_fx
+from antichain.pytorch.attention import fused
 from antichain.pytorch.calls import DECIDES, SAME_FOR_ALL, Call, is_users, map_leaves, replay
 from antichain.pytorch.module_state import in_list, named
+from antichain.pytorch.multi_head import attend_simply
 from antichain.pytorch.normalise import flat, normalise
 from antichain.pytorch.spectral import stand_in
 
@@ -64,6 +66,7 @@ def copied(module, training=True):
         if getattr(m, "_compiled_call_impl", None):  # by module.compile()
             m._compiled_call_impl = None
     stand_in(module)
+    attend_simply(module)
     return module
 
 
@@ -75,7 +78,7 @@ def capture(module, examples, training=True):
     way, name = (capture_export, "torch.export") if by_export else (capture_fx, "torch.fx")
     with torch.random.fork_rng(devices=[]), told(f"{name} can't record the model", users_line):
         graph, tensors = way.capture(module, {name: x.clone() for name, x in examples.items()})
-        captured = normalise(graph, tensors, f"{name} of torch {torch.__version__}")
+        captured = fused(normalise(graph, tensors, f"{name} of torch {torch.__version__}"))
     if not captured.outputs:
         raise AntichainError("the model returns no tensor")
     return captured, module

@@ -15,6 +15,7 @@ import torch
 from antichain.error import AntichainError
 from antichain.pytorch.autograd_functions import NO_GRADIENT, functions_entered
 from antichain.pytorch.calls import Kind, Tensor, Where, is_users, line_here
+from antichain.pytorch.known import Known
 
 
 def _where(node):
@@ -80,6 +81,8 @@ def capture(module, examples):
     tensors = {}
     inputs = iter(examples)
     results = set(signature.user_outputs)
+    changed = set(signature.buffers_to_mutate.values())
+    known, lasting = Known(program), module.state_dict(keep_vars=True)
     for node in program.graph.nodes:
         value = node.meta.get("val")
         shape = tuple(value.shape) if isinstance(value, torch.Tensor) else None
@@ -89,11 +92,22 @@ def capture(module, examples):
                 tensor = {**program.constants, **dict(own)}[name]
                 name = first.get(id(tensor), name)
                 tensors[name] = tensor
+                buffer = kind is Kind.buffer and name not in lasting and name not in changed
+                if kind is Kind.constant or buffer:
+                    known.values[node] = tensor
             node.meta["tensor"] = Tensor(name, kind, shape)
             node.meta["dtype"] = getattr(value, "dtype", None)
         elif node.op == "output":
             # Buffers that training changes come before what the model returns.
             node.args = (tuple(n for n in node.args[0] if getattr(n, "name", None) in results),)
+        elif known.carry_out(node):
+            node.meta["known"] = True
+            result = known.values[node]
+            if isinstance(result, torch.Tensor):
+                name = f"constant.{node.name}"
+                tensors[name] = result
+                node.meta["tensor"] = Tensor(name, Kind.constant, tuple(result.shape))
+                node.meta["dtype"] = result.dtype
         else:
             node.meta["where"] = _where(node)
             if isinstance(node.target, torch._ops.HigherOrderOperator):

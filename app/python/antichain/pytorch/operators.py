@@ -8,10 +8,11 @@ list are refused by the table.
 import math
 
 from antichain.graph_operators import pair as both_of, padding as padding_of
+from antichain.pytorch.attention import causal as hides_later, hides
 from antichain.pytorch.calls import Kind, Tensor
 from antichain.pytorch.translate import Noise, parameter
-from antichain.translation import Padded, Table, Unsupported, Value, Widened, natural, only, refuse_if
-from antichain.translation import same_padding
+from antichain.translation import Joined, Looked, Padded, Repeated, Table, Unsupported, Value, Widened
+from antichain.translation import natural, only, refuse_if, same_padding
 
 ROWS = Table()
 
@@ -196,6 +197,11 @@ def layer_norm(t, x, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_e
     within("layer_norm with", eps)
     shown = over if len(over) > 1 or x.rank == 2 else []
     return t.layer_norm(x, -len(over), shown, float(eps), given(weight=weight, bias=bias))
+
+
+@ROWS.row("rms_norm")
+def rms_norm(t, x, weight, eps):
+    return t.emit("layer_norm", [t.plain(x)], {"eps": eps, "bias": False, "centred": False}, parts=given(weight=weight))
 
 
 @ROWS.row("group_norm")
@@ -426,6 +432,10 @@ def drop_samples(t, x, noise):
 
 @ROWS.row("add", raw=True)
 def add(t, a, other, alpha=1):
+    a, other = (other, a) if isinstance(a, Looked) else (a, other)
+    if isinstance(other, Looked):
+        refuse_if(isinstance(a, Looked) or alpha != 1, "a sum of embeddings of numbers that are computed")
+        return with_rows(t, t.tensor(a), other)
     return t.add(a, other) if alpha == 1 else t.formula(["multiply b c", "add a s0"], a, other, alpha)
 
 
@@ -480,9 +490,40 @@ def expand(t, x, *_, **__):
 # Shapes
 
 
-@ROWS.row("view", "reshape", "unflatten", "squeeze", "unsqueeze", "flatten", "view_as", "reshape_as")
+@ROWS.row(
+    "view", "reshape", "unflatten", "squeeze", "unsqueeze", "flatten", "view_as", "reshape_as", raw=True
+)
 def reshape(t, x, *_, **__):
-    return t.reshape(x, t.call.shape)
+    shape = tuple(t.call.shape)
+    if isinstance(x, Looked):
+        return x
+    if isinstance(x, Widened):
+        return repeated(t, x, shape)
+    if isinstance(x, Joined):
+        return t.reshape(x.of, shape)
+    x = t.tensor(x)
+    for axes in range(2, x.rank + 1 if x.sampled else 0):
+        joined = Joined(x, axes)
+        if shape == joined.shape and x.shape[axes - 1] > 1:
+            return joined
+    return t.reshape(x, shape)
+
+
+def repeated(t, x, shape):
+    """Returns what is expanded along one axis and joined with the axis before: x[:, :, None].expand(…)."""
+    wide = [axis for axis, extents in enumerate(zip(x.of.shape, x.shape)) if len({*extents}) > 1]
+    axis = wide[0] - 1 if len(wide) == 1 else -1
+    before = x.of.shape[: axis + 1] + x.of.shape[axis + 2 :]
+    joined = (*before[:axis], before[axis] * x.shape[axis + 1], *before[axis + 1 :])
+    refuse_if(axis < 1 or shape != joined, "an expanded tensor for anything but a product")
+    y = t.reshape(x.of, before, helper=True)
+    return Repeated(t.permuted.get(y.node, y) if y.plain else y, axis, x.shape[axis + 1])
+
+
+@ROWS.row("repeat_interleave")
+def repeat_interleave(t, x, repeats, dim=None, output_size=None):
+    refuse_if(dim is None or not is_number(repeats), "repeat_interleave without a number or without an axis")
+    return Repeated(x, t.axis(x, dim), int(repeats))
 
 
 @ROWS.row("permute")
@@ -613,6 +654,9 @@ def largest(t, x, dim, keepdim):
 @ROWS.row("matmul", "bmm", "mm", "mv", raw=True)
 def matmul(t, a, *b, **named):
     (b,) = (*b, *named.values())
+    own = isinstance(b, Tensor) and b.kind is Kind.parameter and len(b.shape) == 2
+    if own and isinstance(a, Value) and a.sampled:
+        return t.linear(a, b.shape[1], {"weight": b}, in_first=True)
     a, b = t.tensor(a), t.tensor(b)
     if a.sampled == b.sampled:
         vector = b.rank == 1
@@ -630,20 +674,67 @@ def matmul(t, a, *b, **named):
 @ROWS.row("baddbmm", "addmm", raw=True)
 def addmm(t, input, *factors, beta=1, alpha=1, **named):
     only("a sum of products with a factor", (beta, alpha), (1, 1))
+    x, weight = (*factors, *named.values())
+    own = all(isinstance(p, Tensor) and p.kind is Kind.parameter for p in (input, weight))
+    if own and input.shape == weight.shape[1:] and isinstance(x, Value) and x.sampled:
+        return t.linear(x, weight.shape[1], {"weight": weight, "bias": input}, in_first=True)
     return t.formula(["add a b"], input, matmul(t, *factors, *named.values()))
 
 
 @ROWS.row("scaled_dot_product_attention", raw=True)
-def attention(
+def scaled_dot_product_attention(
     t, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
 ):
-    refuse_if(is_causal, "attention that is causal")
-    turned = (*natural(query.rank - 2), query.rank - 1, query.rank - 2)
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    if isinstance(attn_mask, Tensor) and attn_mask.name in t.constants:
+        hidden = hides(t.constants[attn_mask.name])
+        later = None if hidden is None else hides_later(hidden)
+        if later is not None:
+            attn_mask, is_causal = None, is_causal or later
+    if attn_mask is None:
+        return t.attention(query, key, value, bool(is_causal), dropout_p, scale)
+    refuse_if(is_causal, "attention that is causal and has another mask, too,")
+    turned = (*natural(query.rank - 2), query.rank - 1, query.rank - 2)
     scores = t.matmul(t.formula(["multiply a b"], query, scale), key.permuted(turned))
-    if attn_mask is not None:
-        scores = t.formula(["add a b"], scores, attn_mask)
+    scores = t.formula(["add a b"], scores, attn_mask)
     return t.matmul(t.dropout(t.softmax(scores, scores.rank - 1), "dropout", dropout_p), value)
+
+
+@ROWS.row("attention", raw=True)
+def attention(t, query, key, value, causal=False, dropout_p=0.0, scale=None):
+    return t.attention(query, key, value, causal, dropout_p, scale)
+
+
+@ROWS.row("rotary")
+def rotary(t, x, theta):
+    whole, heads = t.with_heads(x)
+    return t.by_heads(t.emit("rotary", [whole], {"heads": heads, "theta": theta}), x)
+
+
+@ROWS.row("embedding", raw=True)
+def embedding(t, weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
+    refuse_if(scale_grad_by_freq, "embedding with scale_grad_by_freq")
+    if isinstance(indices, Tensor) and indices.name in t.constants:
+        places = t.constants[indices.name]
+        same = places.dim() == 1 or places.dim() == 2 and bool((places == places[:1]).all())
+        refuse_if(not same, "an embedding of numbers that are computed")
+        return Looked(weight, tuple(places.reshape(-1)[-places.shape[-1] :].tolist()))
+    ids = t.plain(t.tensor(indices))
+    rows, width = parameter(weight, "a weight")
+    options = {"rows": rows, "width": width}
+    options |= {} if padding_idx in (None, -1) else {"padding": padding_idx % rows}
+    return t.emit("embedding", [ids], options, parts={"weight": weight})
+
+
+def with_rows(t, x, looked):
+    """Returns x plus rows of a weight, which are the same for all samples."""
+    weight, places = looked.weight, looked.places
+    rows = parameter(weight, "a weight")[0]
+    if places == tuple(range(len(places))) and x.rank == 3 and x.shape[1] == len(places):
+        return t.emit("add_positions", [t.plain(x)], {"rows": rows}, parts={"weight": weight})
+    one = len(set(places)) == 1
+    taken_rows = taken(t, t.tensor(weight), 0, places[:1] if one else places)
+    return t.formula(["add a b"], x, taken_rows)
 
 
 @ROWS.row("einsum", raw=True)

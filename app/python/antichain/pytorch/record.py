@@ -35,6 +35,10 @@ class WithoutRandomness(TorchFunctionMode):
         name, kwargs = getattr(function, "__name__", ""), kwargs or {}
         if name.removesuffix("_") in ("dropout", "dropout1d", "dropout2d", "dropout3d", "feature_dropout"):
             return args[0] if args else kwargs["input"]
+        if name == "scaled_dot_product_attention":
+            names = ["query", "key", "value", "attn_mask", "dropout_p", "is_causal"]
+            kwargs = {**dict(zip(names, args)), **kwargs, "dropout_p": 0.0}
+            return function(kwargs.pop("query"), kwargs.pop("key"), kwargs.pop("value"), **kwargs)
         if name == "bernoulli_":
             return args[0].fill_((*args[1:], *kwargs.values())[0])
         if name == "bernoulli" and len(args) + len(kwargs) > 1:
