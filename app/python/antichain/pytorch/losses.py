@@ -19,7 +19,8 @@ from antichain.pytorch.normalise import flat
 from antichain.pytorch.operators import FORMULAS, ROWS, is_number, sizes
 from antichain.pytorch.refusal import refuse
 from antichain.pytorch.translate import Translation
-from antichain.translation import Table, Unsupported, Value, Widened, attempt, natural, refuse_if, unknown
+from antichain.translation import Joined, Table, Unsupported, Value, Widened, attempt, natural, refuse_if
+from antichain.translation import separated, unknown
 
 MOST_STEPS = 24  # of a formula: ElementwiseProgram
 PYTORCHS_IGNORED = -100  # the label that cross_entropy ignores unless it is told another
@@ -277,16 +278,30 @@ def log_softmax(t, x, dim=None, _stacklevel=None, dtype=None):
     return LogProbabilities(x)
 
 
+def last_to_second(x):
+    """Returns N x K x T … as N x T … x K."""
+    return x.permuted((0, *range(2, x.rank), 1))
+
+
 @LOSS_ROWS.row("cross_entropy", "cross_entropy_loss", raw=True)
 def cross_entropy(
     t, x, target, weight=None, size_average=None, ignore_index=PYTORCHS_IGNORED, reduce=None,
     reduction="mean", label_smoothing=0.0,
 ):
-    x = t.plain(x.of if isinstance(x, LogProbabilities) else x)  # log_softmax of log_softmax is the same
+    x = x.of if isinstance(x, LogProbabilities) else x  # log_softmax of log_softmax is the same
+    options = {}
+    if isinstance(x, Joined) or isinstance(target, Joined):
+        axes = {getattr(of, "axes", 0) for of in (x, target)}
+        x, target = separated((x, target))
+        joined = len(axes) == 1 and axes.pop() == target.rank == x.rank - 1
+        refuse_if(not joined, "cross_entropy of positions that are joined otherwise")
+        options["classes_last"] = True
+    elif isinstance(x, Value) and x.rank > 2 and not x.plain and last_to_second(x).plain:
+        x, options["classes_last"] = last_to_second(x), True
+    x = t.plain(x)
     reduction = {0: "none", 1: "mean", 2: "sum"}.get(reduction, reduction)
     refuse_if(reduction == "none", "cross_entropy with reduction none")
     refuse_if(getattr(target, "node", "") not in t.is_whole, "cross_entropy of targets that are computed")
-    options = {}
     if weight is not None:
         options["class_weights"] = t.numbers(weight, "a weight").tolist()
     if t.is_whole[target.node] and (x.rank > 2 or ignore_index != PYTORCHS_IGNORED):
