@@ -219,6 +219,7 @@ class Shaping:
         self.batch = batch
         self.plain_forms = {}
         self.permuted = {}  # by the nodes of permutations, what they are of
+        self.parts = {}  # by the nodes of slices, what they are of, and their options
         self.reshaped = {}  # by the nodes of reshapes, what they were made of
 
     @staticmethod
@@ -455,7 +456,14 @@ class Shaping:
         options = {"eps": eps, "affine": bool(parts), "bias": "bias" in parts or not parts}
         if len(over) <= 1 and x.rank == 4 and x.axis(axis) == 1:
             return self.same_axes("layer_norm", x, {"channels": True, **options}, parts)
+        if len(over) <= 1 and self.last_is_last(x):
+            return self.same_axes("layer_norm", x, {"over": list(over), **options}, parts)
         return self.emit("layer_norm", [self.plain(x)], {"over": list(over), **options}, parts=parts)
+
+    @staticmethod
+    def last_is_last(x):
+        """Says whether the last axis of x is stored last, whatever the order of the others."""
+        return x.sampled and x.axis(-1) == len(x.stored) - 1
 
     def group_norm(self, x, groups, eps, parts):
         options = {"groups": groups, "eps": eps, "affine": bool(parts)}
@@ -486,7 +494,18 @@ class Shaping:
         options |= {} if kv_heads == heads else {"kv_heads": kv_heads}
         if abs(scale * math.sqrt(q.shape[-1]) - 1) > 1e-6:
             options["scale"] = scale
-        return self.by_heads(self.emit("attention", [queries, keys, values], options), q)
+        given = self.packed(queries, keys, values) or [queries, keys, values]
+        return self.by_heads(self.emit("attention", given, options), q)
+
+    def packed(self, *values):
+        """Returns what values are the whole of, one part behind the other on the last axis, or None."""
+        of = [self.parts.get(x.node) for x in values]
+        if None in of or any(x.node != of[0][0].node or not x.plain or x.rank != 3 for x, _ in of):
+            return None
+        begins, ends = ([options[end] for _, options in of] for end in ("begin", "end"))
+        last = all(options["axis"] == 2 and options["step"] == 1 for _, options in of)
+        whole = last and [0, *ends] == [*begins, of[0][0].shape[2]]
+        return [of[0][0]] if whole else None
 
     def softmax(self, x, axis):
         if x.rank == 2 and x.sampled:
@@ -534,7 +553,9 @@ class Shaping:
         refuse_if(x.axis(axis) == 0, "a part of the samples")
         refuse_if(step < 1 or begin >= end, f"an empty part [{begin}:{end}:{step}]")
         options = {"axis": x.axis(axis), "begin": begin, "end": end, "step": step}
-        return self.same_axes("slice", x, options)
+        y = self.same_axes("slice", x, options)
+        self.parts[y.node] = x, options
+        return y
 
     def select(self, x, axis, place):
         """Returns x at one place of an axis, which is left out."""

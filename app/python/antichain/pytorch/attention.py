@@ -1,5 +1,5 @@
-"""Attention, rotary positions and RMSNorm as one call each, also where the user's code computes them step by
-step: `fused` finds the steps in what was captured.
+"""Attention, rotary positions, RMSNorm and GELU by tanh as one call each, also where the user's code computes
+them step by step: `fused` finds the steps in what was captured.
 
 A mask is understood where it is constant: all may be seen, or none of the later positions.
 """
@@ -40,6 +40,10 @@ def rms_norm(x, weight, eps):
     return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * weight
 
 
+def gelu(x, approximate):
+    return torch.nn.functional.gelu(x, approximate=approximate)
+
+
 def causal(hidden):
     """Returns whether truth values, … x T x T, hide the later positions, or None where they hide others, or
     none."""
@@ -76,6 +80,7 @@ class Finder:
     def __init__(self, captured):
         self.captured = captured
         self.given = {}
+        self.steps = []  # dropouts that are steps of what was found
 
     def constant(self, x):
         """Returns the numbers of what is computed of constants and buffers alone, or None."""
@@ -148,11 +153,11 @@ class Finder:
         if call.key not in ("matmul", "bmm") or len(call.args) + len(call.kwargs) != 2:
             return None
         weights, value = [*call.args, *call.kwargs.values()]
-        p = 0.0
+        p, step = 0.0, []
         if isinstance(weights, Call) and weights.key == "dropout":
             p = dict(zip(("p", "training"), weights.args[1:])) | weights.kwargs
             p = p.get("p", 0.5) if p.get("training", p.get("train", True)) else 0.0
-            weights = weights.args[0]
+            step, weights = [weights], weights.args[0]
         if not isinstance(weights, Call) or weights.key != "softmax" or not weights.shape:
             return None
         dim = {**dict(zip(("dim",), weights.args[1:])), **weights.kwargs}.get("dim")
@@ -161,10 +166,32 @@ class Finder:
         found = self.scores(weights.args[0])
         if found is None:
             return None
+        self.steps += step
         options = {"causal": found.causal, "dropout_p": p, "scale": found.factor}
         return dataclasses.replace(
             call, key="attention", function=attention, args=(found.q, found.k, value), kwargs=options
         )
+
+    def gelu(self, call):
+        """Returns a call of gelu in the place of x · (1 + tanh(√(2/π) · (x + 0.044715 x³))) / 2, in whatever
+        steps, or None: they give the same on some numbers."""
+        steps, open_calls, sources = [], [call], {}
+        while open_calls and len(steps) < 10:
+            of = open_calls.pop()
+            if isinstance(of, Call) and of.key in ("add", "mul", "pow", "tanh") and of.shape == call.shape:
+                steps.append(of)
+                open_calls += [r for r in references(of) if r not in steps]
+            else:
+                sources[id(of)] = of
+        if call.key != "mul" or open_calls or len(sources) != 1 or not any(c.key == "tanh" for c in steps):
+            return None
+        (x,) = sources.values()
+        numbers = torch.linspace(-4, 4, 33, dtype=torch.float64)
+        given = [c for c in self.captured.calls if c in steps]
+        *_, (_, y) = replay(given, {}, {}, of={id(x): numbers})
+        same = torch.allclose(y, gelu(numbers, "tanh"), 0, 1e-6)
+        options = {"approximate": "tanh"}
+        return dataclasses.replace(call, key="gelu", function=gelu, args=(x,), kwargs=options) if same else None
 
     def half(self, x, of, first):
         """Says whether x is the first or the last half of a tensor's last axis."""
@@ -253,7 +280,8 @@ def theta_of(cos, sin, shape):
 
 
 def fused(captured):
-    """Returns what was captured with these calls in the place of their last steps."""
+    """Returns what was captured with these calls in the place of their last steps. A dropout that is a step of
+    them draws no numbers of its own any more."""
     finder = Finder(captured)
     instead = {}
 
@@ -262,7 +290,8 @@ def fused(captured):
 
     calls = []
     for call in captured.calls:
-        found = finder.attention(call) or finder.rotary(call) or finder.rms_norm(call)
+        found = finder.attention(call) or finder.rotary(call)
+        found = found or finder.rms_norm(call) or finder.gelu(call)
         new = found or call
         args, kwargs = map_references(latest, (new.args, new.kwargs))
         if found or (args, kwargs) != (call.args, call.kwargs):
@@ -270,4 +299,11 @@ def fused(captured):
             instead[id(call)] = new
         calls.append(new)
     outputs = [latest(output) for output in captured.outputs]
-    return dataclasses.replace(captured, calls=calls, outputs=outputs)
+    used = {id(call) for call in needed(calls, outputs)}
+    left_out, kept = {id(latest(step)) for step in finder.steps} - used, []
+    for call in calls:
+        if id(call) in left_out or any(id(r) in left_out for r in references(call)):
+            left_out.add(id(call))
+        else:
+            kept.append(call)
+    return dataclasses.replace(captured, calls=kept, outputs=outputs)

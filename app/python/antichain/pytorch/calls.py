@@ -147,11 +147,12 @@ def carry_out(call, args, kwargs):
     return call.function(*args, **kwargs)
 
 
-def replay(calls, tensors, inputs, random=True, run=carry_out):
+def replay(calls, tensors, inputs, random=True, run=carry_out, of=None):
     """Runs calls again. Yields each with its result.
 
     `tensors` and `inputs` give values by name. With random=False, dropout and stochastic depth are left out.
-    `run` carries out a call. A result is dropped after its last use.
+    `run` carries out a call. A result is dropped after its last use. `of` has the results of calls that are
+    not among these, and other tensors, by id.
     """
     last = {}
     for call in calls:
@@ -160,6 +161,8 @@ def replay(calls, tensors, inputs, random=True, run=carry_out):
     values = {}
 
     def value_of(r):
+        if of and id(r) in of:
+            return of[id(r)]
         if isinstance(r, Call):
             return values[id(r)]
         return inputs[r.name] if r.kind is Kind.input else tensors[r.name]
