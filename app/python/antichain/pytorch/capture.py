@@ -11,6 +11,7 @@ import torch
 from antichain.error import AntichainError
 from antichain.pytorch import capture_export, capture_fx
 from antichain.pytorch.calls import DECIDES, SAME_FOR_ALL, Call, is_users, map_leaves, replay
+from antichain.pytorch.fold import fold
 from antichain.pytorch.module_state import in_list, named
 from antichain.pytorch.normalise import flat, normalise
 from antichain.pytorch.spectral import stand_in
@@ -76,6 +77,7 @@ def capture(module, examples, training=True):
     with torch.random.fork_rng(devices=[]), told(f"{name} can't record the model", users_line):
         graph, tensors = way.capture(module, {name: x.clone() for name, x in examples.items()})
         captured = normalise(graph, tensors, f"{name} of torch {torch.__version__}")
+        captured = fold(captured, set(module.state_dict()))
     if not captured.outputs:
         raise AntichainError("the model returns no tensor")
     return captured, module
