@@ -7,6 +7,7 @@
 #include "layers/add.h"
 #include "layers/batch_norm.h"
 #include "layers/concat.h"
+#include "layers/constant.h"
 #include "layers/conv2d.h"
 #include "layers/conv_transpose2d.h"
 #include "layers/dropout.h"

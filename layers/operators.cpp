@@ -362,6 +362,7 @@ const std::vector<Row>& rows() {
       row<BatchNorm, BatchNormOptions>("batch_norm"),
       {Computed::type_name, read_computed, computed_options},
       row<Concat>("concat"),
+      row<Constant, ConstantOptions>("constant"),
       row<Conv2d, Conv2dOptions>("conv2d"),
       row<ConvTranspose2d, ConvTranspose2dOptions>("conv_transpose2d"),
       row<DropoutOptions>(

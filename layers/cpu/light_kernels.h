@@ -19,6 +19,7 @@ KernelEntry adaptive_average_pool_entry();
 KernelEntry global_average_pool_entry();
 KernelEntry add_entry();
 KernelEntry concat_entry();
+KernelEntry constant_entry();
 KernelEntry dropout_entry();
 KernelEntry elementwise_entry();
 KernelEntry formula_loss_entry();

@@ -12,6 +12,7 @@ Operators operators() {
           {"average_pool", average_pool_entry()},
           {"batch_norm", batch_norm_entry()},
           {"concat", concat_entry()},
+          {"constant", constant_entry()},
           {"conv2d", conv2d_entry()},
           {"conv_transpose2d", conv_transpose2d_entry()},
           {"dropout", dropout_entry()},

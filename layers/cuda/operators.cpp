@@ -9,6 +9,7 @@ std::map<std::string, KernelEntry, std::less<>> operators(Factors factors) {
           {"average_pool", average_pool_entry()},
           {"batch_norm", batch_norm_entry()},
           {"concat", concat_entry()},
+          {"constant", constant_entry()},
           {"conv2d", conv2d_entry(factors)},
           {"conv_transpose2d", conv_transpose2d_entry(factors)},
           {"dropout", dropout_entry()},

@@ -26,6 +26,7 @@ KernelEntry add_entry();
 KernelEntry average_pool_entry();
 KernelEntry batch_norm_entry();
 KernelEntry concat_entry();
+KernelEntry constant_entry();
 KernelEntry conv2d_entry(Factors);
 KernelEntry conv_transpose2d_entry(Factors);
 KernelEntry dropout_entry();

@@ -1,5 +1,6 @@
-// Lists the cases of operators that give samples other shapes: permute, reshape, slice, means over axes, and
-// products of matrices.
+// Lists the cases of operators that give samples other shapes: constants, permute, reshape, slice, means over
+// axes, and products of matrices.
+#include "layers/constant.h"
 #include "layers/matmul.h"
 #include "layers/mean.h"
 #include "layers/permute.h"
@@ -31,10 +32,18 @@ OpCase matrices(std::string name, Shape a, Shape b, MatmulOptions options = {}) 
   return {std::move(name), std::make_shared<Matmul>(options), {a, b}};
 }
 
+OpCase constant_of(std::string name, Shape x, ConstantOptions options) {
+  return {std::move(name), std::make_shared<Constant>(std::move(options)), {x}};
+}
+
 }  // namespace
 
 std::vector<OpCase> shape_cases() {
-  return {matrices("matmul", {3, 5, 7}, {3, 7, 4}),
+  return {constant_of("constant_zeros", {3, 20, 4, 5}, {.shape = {7}, .values = {0}}),
+          constant_of("constant_numbers", {2, 5}, {.shape = {2, 3}, .values = {1, -2, 0.5f, 3, 4, -0.25f}}),
+          constant_of("constant_number", {3, 4}, {.shape = {}, .values = {1.5f}}),
+          reshaped("reshape_to_one_number", {4, 1}, {}),
+          matrices("matmul", {3, 5, 7}, {3, 7, 4}),
           matrices("matmul_heads", {2, 3, 9, 16}, {2, 3, 9, 16}, {.transpose_b = true}),
           matrices("matmul_gram", {2, 40, 33}, {2, 40, 35}, {.transpose_a = true}),
           matrices("matmul_both_transposed", {2, 2, 2, 6, 5}, {2, 2, 2, 3, 6}, {true, true}),

@@ -117,6 +117,7 @@ struct Everything {
     x = permute(g, "permute", x, {0, 2, 3, 1});
     x = mean(g, "mean", x, {1}, true);
     x = mean(g, "mean2", x, {1, 2});
+    x = add(g, "shifted", x, constant(g, "constant", x, {.shape = {g.shape(x)[1]}, .values = {0.5f}}));
     x = reshape(g, "square", x, {-1, 1});
     x = matmul(g, "gram", x, x, {.transpose_a = true});
     x = matmul(g, "gram2", x, x, {.transpose_b = true});

@@ -40,6 +40,12 @@ def interpolate(o, x):
     return F.interpolate(x, o.get("size"), o.get("scale"), o["mode"], recompute_scale_factor=False, **align)
 
 
+def constant(o, x):
+    values = torch.tensor(o["values"], dtype=torch.float64)
+    sample = values.reshape(o["shape"]) if len(values) > 1 else values.expand(o["shape"] or 1)
+    return sample.expand(len(x), *o["shape"])
+
+
 # Operators without parameters, of their options and inputs.
 PLAIN = {
     "activate": lambda o, x: ACTIVATIONS[o["function"]](x),
@@ -47,6 +53,7 @@ PLAIN = {
     "add": lambda o, a, b: where(a.shape == b.shape, a + b),
     "average_pool": lambda o, x: F.avg_pool2d(x, *windows(o), o["ceil_mode"], o["count_include_pad"]),
     "concat": lambda o, *x: where(all(part.dim() == 4 for part in x), torch.cat(x, 1)),
+    "constant": constant,
     "dropout": lambda o, x: where(0 < o["p"] < 1, x),
     "flatten": lambda o, x: where(x.dim() == 4, x.flatten(1)),
     "global_average_pool": lambda o, x: F.adaptive_avg_pool2d(x, 1),

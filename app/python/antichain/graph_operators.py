@@ -173,6 +173,7 @@ SHAPES = {
     "adaptive_average_pool": lambda o, x: (*x[:2], o["h"], o["w"]),
     "average_pool": _pool,
     "concat": _concat,
+    "constant": lambda o, x: (x[0], *o["shape"]),
     "conv2d": _conv2d,
     "conv_transpose2d": _conv_transpose2d,
     "elementwise": _elementwise,

@@ -354,7 +354,8 @@ class Shaping:
         tensors, a parameter and numbers. A parameter that is a vector has a number for each channel, where
         `channels`."""
         values, parts, options, words = [], {}, {}, {}
-        operands = [x.of if isinstance(x, Widened) else self.number_of(x) for x in operands]
+        operands = [x.of if isinstance(x, Widened) else x for x in operands]
+        operands = [self.number_of(x, operands) for x in operands]
         sampled = any(isinstance(x, Value) and x.sampled for x in operands)
         for name, x in zip("abc", operands):
             if isinstance(x, (int, float)):
@@ -384,8 +385,8 @@ class Shaping:
         options["steps"] = [" ".join(words.get(word, word) for word in step.split()) for step in steps]
         return self.emit("elementwise", values, options, order, parts=parts)
 
-    def number_of(self, x):
-        """Returns the number of a constant that is one, or x."""
+    def number_of(self, x, beside):
+        """Returns the number of a constant among the operands `beside` that is one, or x."""
         return x
 
     def without_ones_behind(self, x, rank):

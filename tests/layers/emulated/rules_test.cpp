@@ -47,6 +47,7 @@ const std::map<std::string, std::pair<int, int>> most_launches = {
     {"batch_norm", {3, 3}},
     {"computed", {17, 20}},  // with weights that are computed in six steps, or by spectral_norm
     {"concat", {3, 3}},
+    {"constant", {1, 1}},
     {"conv2d", {2, 4}},
     {"conv_transpose2d", {2, 4}},
     {"dropout", {1, 1}},

@@ -27,6 +27,7 @@ class ReferenceBackend : public Backend {
                 {"average_pool", pool()},
                 {"batch_norm", batch_norm()},
                 {"concat", concat()},
+                {"constant", constant()},
                 {"conv2d", conv2d()},
                 {"conv_transpose2d", conv_transpose2d()},
                 {"dropout", dropout()},

@@ -42,6 +42,7 @@ KernelEntry elementwise();
 KernelEntry formula_loss();
 KernelEntry spectral_norm();
 // shapes.cpp
+KernelEntry constant();
 KernelEntry mean();
 KernelEntry permute();
 KernelEntry slice();

@@ -1,7 +1,9 @@
 // Computes the operators that give samples other shapes, index by index.
 #include <array>
 #include <cstring>
+#include <vector>
 
+#include "layers/constant.h"
 #include "layers/mean.h"
 #include "layers/permute.h"
 #include "layers/slice.h"
@@ -91,8 +93,17 @@ void mean_backward(const Op& op, const Backward& b) {
                   [&](int64_t i, int64_t j) { dx[j] = b.dy.data<double>()[i] / terms; });
 }
 
+void constant_forward(const Op& op, const Forward& f) {
+  const std::vector<float> sample = dynamic_cast<const Constant&>(op).sample();
+  for (int64_t i = 0; i < f.y.elements(); ++i)
+    f.y.data<double>()[i] = double(sample[size_t(i) % sample.size()]);
+}
+
+void constant_backward(const Op&, const Backward& b) { wanted(b.dx, 0, Into::overwrite); }
+
 }  // namespace
 
+KernelEntry constant() { return entry_of(constant_forward, constant_backward); }
 KernelEntry permute() { return entry_of(copy_forward<Permute>, copy_backward<Permute>); }
 KernelEntry slice() { return entry_of(copy_forward<Slice>, copy_backward<Slice>); }
 KernelEntry mean() { return entry_of(mean_forward, mean_backward); }

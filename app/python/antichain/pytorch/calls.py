@@ -80,6 +80,19 @@ class Call:
     name: str = ""  # unique among the calls
 
 
+@dataclasses.dataclass(frozen=True)
+class Region:
+    """A part of a program that runs under a context of its own, as a function. Of constants it gives
+    constants; of anything else it is refused."""
+
+    part: object
+    refusal: str
+    __name__ = "region"
+
+    def __call__(self, *args):
+        return self.part(*args)
+
+
 @dataclasses.dataclass
 class Captured:
     calls: list  # in the order in which they were made

@@ -11,7 +11,8 @@ import torch
 from antichain.error import AntichainError
 from antichain.pytorch import capture_export, capture_fx
 from antichain.pytorch.attention import fused
-from antichain.pytorch.calls import DECIDES, SAME_FOR_ALL, Call, is_users, map_leaves, replay
+from antichain.pytorch.calls import DECIDES, SAME_FOR_ALL, Call, Region, is_users, map_leaves, replay
+from antichain.pytorch.fold import fold
 from antichain.pytorch.module_state import in_list, named
 from antichain.pytorch.multi_head import attend_simply
 from antichain.pytorch.normalise import flat, normalise
@@ -78,7 +79,11 @@ def capture(module, examples, training=True):
     way, name = (capture_export, "torch.export") if by_export else (capture_fx, "torch.fx")
     with torch.random.fork_rng(devices=[]), told(f"{name} can't record the model", users_line):
         graph, tensors = way.capture(module, {name: x.clone() for name, x in examples.items()})
-        captured = fused(normalise(graph, tensors, f"{name} of torch {torch.__version__}"))
+        captured = normalise(graph, tensors, f"{name} of torch {torch.__version__}")
+        captured = fused(fold(captured, set(module.state_dict())))
+    for call in captured.calls:
+        if isinstance(call.function, Region):
+            raise AntichainError(call.function.refusal)
     if not captured.outputs:
         raise AntichainError("the model returns no tensor")
     return captured, module

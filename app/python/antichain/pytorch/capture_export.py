@@ -14,8 +14,7 @@ import torch
 
 from antichain.error import AntichainError
 from antichain.pytorch.autograd_functions import NO_GRADIENT, functions_entered
-from antichain.pytorch.calls import Kind, Tensor, Where, is_users, line_here
-from antichain.pytorch.known import Known
+from antichain.pytorch.calls import Kind, Region, Tensor, Where, is_users, line_here
 
 
 def _where(node):
@@ -30,18 +29,22 @@ def _where(node):
     return Where(path, kind.split(".")[-1], kind.startswith("torch.nn"), lines[-1] if lines else "")
 
 
-def _refuse_region(node, program):
-    """Throws AntichainError for a part of the program that runs under a context of its own."""
+def _region(node, program):
+    """Returns a part of the program that runs under a context of its own as a Region, and what it is
+    given."""
     name = str(node.target)
-    parts = (getattr(program.graph_module, a.target) for a in node.args if getattr(a, "op", "") == "get_attr")
+    at = [i for i, a in enumerate(node.args) if getattr(a, "op", "") == "get_attr"]
+    parts = [getattr(program.graph_module, node.args[i].target) for i in at]
     places = (_where(n) for part in parts for n in part.graph.nodes if n.meta.get("stack_trace"))
     where = next(places, _where(node))
     if "set_grad_enabled" in name:
-        raise AntichainError(f"no gradient passes through a part of the model ({where}), but {NO_GRADIENT}")
-    if "autocast" in name:
+        said = f"no gradient passes through a part of the model ({where}), but {NO_GRADIENT}"
+    elif "autocast" in name:
         why = "but a module is taken in float32"
-        raise AntichainError(f"a part of the model computes by autocast ({where}), {why}")
-    raise AntichainError(f"'{name}' ({where}) can't be recorded")
+        said = f"a part of the model computes by autocast ({where}), {why}"
+    else:
+        raise AntichainError(f"'{name}' ({where}) can't be recorded")
+    return Region(parts[0], said), node.args[at[0] + 1 :]
 
 
 def _check_precision(node, value):
@@ -81,8 +84,6 @@ def capture(module, examples):
     tensors = {}
     inputs = iter(examples)
     results = set(signature.user_outputs)
-    changed = set(signature.buffers_to_mutate.values())
-    known, lasting = Known(program), module.state_dict(keep_vars=True)
     for node in program.graph.nodes:
         value = node.meta.get("val")
         shape = tuple(value.shape) if isinstance(value, torch.Tensor) else None
@@ -92,26 +93,15 @@ def capture(module, examples):
                 tensor = {**program.constants, **dict(own)}[name]
                 name = first.get(id(tensor), name)
                 tensors[name] = tensor
-                buffer = kind is Kind.buffer and name not in lasting and name not in changed
-                if kind is Kind.constant or buffer:
-                    known.values[node] = tensor
             node.meta["tensor"] = Tensor(name, kind, shape)
             node.meta["dtype"] = getattr(value, "dtype", None)
         elif node.op == "output":
             # Buffers that training changes come before what the model returns.
             node.args = (tuple(n for n in node.args[0] if getattr(n, "name", None) in results),)
-        elif known.carry_out(node):
-            node.meta["known"] = True
-            result = known.values[node]
-            if isinstance(result, torch.Tensor):
-                name = f"constant.{node.name}"
-                tensors[name] = result
-                node.meta["tensor"] = Tensor(name, Kind.constant, tuple(result.shape))
-                node.meta["dtype"] = result.dtype
         else:
             node.meta["where"] = _where(node)
             if isinstance(node.target, torch._ops.HigherOrderOperator):
-                _refuse_region(node, program)
+                node.meta["region"] = _region(node, program)
             if shape is not None:
                 node.meta["shape"] = shape
                 node.meta["dtype"] = value.dtype

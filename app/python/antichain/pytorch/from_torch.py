@@ -131,8 +131,7 @@ def read(module, examples, pick, reserved, clauses=(), training=True):
     outputs = pick(whole)
     captured = dataclasses.replace(whole, calls=needed(whole.calls, outputs), outputs=outputs)
     name_calls(captured.calls, reserved)
-    samples = len(next(iter(examples.values())))
-    t, values, problems = translate(captured, samples, reserved, ROWS)
+    t, values, problems = translate(captured, examples, reserved, ROWS)
     refuse(clauses, problems, captured.calls, OPERATORS)
     for i, value in enumerate(values):
         if not isinstance(value, Value):
@@ -213,7 +212,9 @@ def stored_state(module, t):
 def type_of(name, tensor, nodes):
     """Returns the type of a network's input: int32 where a node takes whole numbers of it. Throws
     AntichainError where others compute with them as well, or nothing uses it."""
-    uses = [(n, i in WHOLE.get(n["op"], ())) for n in nodes for i, of in enumerate(n["inputs"]) if of == name]
+    takers = [n for n in nodes if n["op"] != "constant"]  # which reads the number of samples alone
+    uses = [(n, i) for n in takers for i, of in enumerate(n["inputs"]) if of == name]
+    uses = [(n, i in WHOLE.get(n["op"], ())) for n, i in uses]
     if not uses:
         raise AntichainError(f"what the model returns does not depend on the input {name}")
     number = next((n["name"] for n, whole in uses if not whole), None)

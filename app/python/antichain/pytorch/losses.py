@@ -506,7 +506,7 @@ class Objective:
         """Returns the name, the operator, the inputs and the options of each loss node, and enters the nodes
         in front of them in the translation t, of which the values are the outputs that are used."""
         losses = LossTranslation(t.batch, t.names, self.captured.tensors)
-        losses.plain_forms = t.plain_forms
+        losses.plain_forms, losses.source = t.plain_forms, t.source
         losses.is_whole = {name: not y.is_floating_point() for name, y in self.targets.items()}
         given = {f"output.{i}": value for i, value in zip(self.used, values)}
         for name, target in self.targets.items():

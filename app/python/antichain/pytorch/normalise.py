@@ -107,9 +107,14 @@ def normalise(graph, tensors, made_by):
             stands_for(node, node.meta["tensor"])
             continue
         asserts = getattr(node.target, "__name__", "").startswith("_assert_tensor_metadata")
-        if asserts or node.meta.get("known"):
+        if asserts or node.op == "get_attr":  # a part of the program, which its Region has
             continue
         where = node.meta["where"]
+        if "region" in node.meta:
+            region, given = node.meta["region"]
+            calls.append(Call("region", region, map_leaves(latest, given), {}, where))
+            stands_for(node, calls[-1])
+            continue
         key, function, in_place = _pure(node, where)
         args, kwargs = _named(function, *map_leaves(latest, (node.args, node.kwargs)))
         in_place = kwargs.pop("inplace", False) or in_place

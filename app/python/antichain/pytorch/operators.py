@@ -125,10 +125,9 @@ def pad(t, x, pad, mode="constant", value=0):
         for axis, before, after in ends:
             x = edges(t, x, axis, before, after, mode)
         return x
-    only("padding by", value or 0, 0)
+    if x.rank not in (3, 4) or any(pad[2 * (x.rank - 2) :]) or min(pad) < 0 or value:
+        return t.within(x, ends, value or 0)
     x = t.plain(x)
-    if x.rank not in (3, 4) or any(pad[2 * (x.rank - 2) :]) or min(pad) < 0:
-        raise Unsupported(f"padding by {pad} of a tensor {x.shape} (images are padded by zeros)")
     left, right, top, bottom = (pad + [0, 0])[:4]
     return Padded(x, [top, left, bottom, right]) if any(pad) else x
 
@@ -801,14 +800,8 @@ def pixel_shuffle(t, x, upscale_factor):
 
 @ROWS.row("cat", raw=True)
 def cat(t, tensors, dim=0, axis=None):
-    parts = [x if isinstance(x, Widened) else t.tensor(x, "a part of cat") for x in tensors]
-    axis = dim if axis is None else axis
-    whole = next((x for x in parts if isinstance(x, Value) and x.sampled), None)
-    if whole:  # a parameter that is repeated for each sample
-        one = t.part(whole, t.axis(whole, axis), 0, 1)
-        parts = [t.formula(["where 1 b a"], one, x) if isinstance(x, Widened) else x for x in parts]
-    parts = [t.tensor(x, "a part of cat") for x in parts]
-    return t.concat(parts, t.axis(parts[0], axis))
+    parts = [t.tensor(x, "a part of cat") for x in tensors]
+    return t.concat(parts, t.axis(parts[0], dim if axis is None else axis))
 
 
 @ROWS.row("stack", raw=True)
