@@ -11,8 +11,8 @@
 #include "layers/attention.h"
 #include "layers/elementwise.h"
 #include "layers/embedding.h"
+#include "layers/layer_norm.h"
 #include "layers/linear.h"
-#include "layers/rms_norm.h"
 #include "layers/rotary.h"
 
 namespace antichain {

@@ -727,13 +727,8 @@ def embedding(t, weight, indices, padding_idx=-1, scale_grad_by_freq=False, spar
 
 def with_rows(t, x, looked):
     """Returns x plus rows of a weight, which are the same for all samples."""
-    weight, places = looked.weight, looked.places
-    rows = parameter(weight, "a weight")[0]
-    if places == tuple(range(len(places))) and x.rank == 3 and x.shape[1] == len(places):
-        return t.emit("add_positions", [t.plain(x)], {"rows": rows}, parts={"weight": weight})
-    one = len(set(places)) == 1
-    taken_rows = taken(t, t.tensor(weight), 0, places[:1] if one else places)
-    return t.formula(["add a b"], x, taken_rows)
+    places = looked.places[:1] if len(set(looked.places)) == 1 else looked.places
+    return t.formula(["add a b"], x, taken(t, t.tensor(looked.weight), 0, places))
 
 
 @ROWS.row("einsum", raw=True)
