@@ -358,6 +358,10 @@ const std::vector<Row>& rows() {
             return AdaptiveAveragePoolOptions{out.h, out.w};
           }),
       row<Add>("add"),
+      row<AttentionOptions>(
+          "attention",
+          [](Name node, const AttentionOptions& o) { return std::make_shared<Attention>(o, node); },
+          [](const Op& op) { return as<Attention>(op).options; }),
       pool("average_pool", Pool::Kind::average),
       row<BatchNorm, BatchNormOptions>("batch_norm"),
       {Computed::type_name, read_computed, computed_options},
@@ -396,6 +400,7 @@ const std::vector<Row>& rows() {
       row<ReshapeOptions>(
           "reshape", [](Name, const ReshapeOptions& o) { return std::make_shared<Reshape>(o.shape); },
           [](const Op& op) { return ReshapeOptions{as<Reshape>(op).shape}; }),
+      row<Rotary, RotaryOptions>("rotary"),
       row<Slice, SliceOptions>("slice"),
       row<Softmax>("softmax"),
       row<SoftmaxCrossEntropy, LossOptions>("softmax_cross_entropy"),

@@ -17,6 +17,7 @@
 #include "framework/error.h"
 #include "framework/files/weights.h"
 #include "framework/json.h"
+#include "layers/attention.h"
 #include "layers/dropout.h"
 #include "layers/input.h"
 #include "layers/operators.h"
@@ -285,9 +286,16 @@ namespace {
 
 const StochasticDepth* depth_of(const Op& op) { return dynamic_cast<const StochasticDepth*>(&op); }
 
+// Returns an attention that has a dropout.
+const Attention* dropping_attention(const Op& op) {
+  const auto* attention = dynamic_cast<const Attention*>(&op);
+  return attention && attention->options.dropout > 0 ? attention : nullptr;
+}
+
 // Returns the share of numbers or of channels that a dropout drops.
 std::optional<double> dropped(const Op& op) {
   if (const auto* dropout = dynamic_cast<const Dropout*>(&op)) return dropout->p;
+  if (const Attention* attention = dropping_attention(op)) return double(attention->options.dropout);
   const StochasticDepth* depth = depth_of(op);
   return depth && depth->drop == Drop::channel ? std::optional(depth->p) : std::nullopt;
 }
@@ -373,6 +381,11 @@ std::shared_ptr<const Op> GraphFile::op_of(const FileNode& node, const ModelOpti
   const StochasticDepth* depth = depth_of(*node.op);
   if (o.dropout && dropped(*node.op)) {
     if (depth) return std::make_shared<StochasticDepth>(*o.dropout, depth->drop, node.name);
+    if (const Attention* attention = dropping_attention(*node.op)) {
+      AttentionOptions options = attention->options;
+      options.dropout = float(*o.dropout);
+      return std::make_shared<Attention>(options, node.name);
+    }
     return std::make_shared<Dropout>(*o.dropout, node.name);
   }
   if (const auto share = dropped_samples(*node.op); share && o.stochastic_depth) {

@@ -7,6 +7,7 @@
 namespace antichain::cpu {
 
 KernelEntry activate_entry();
+KernelEntry attention_entry();
 KernelEntry batch_norm_entry();
 KernelEntry group_norm_entry();
 KernelEntry interpolate_entry();
@@ -28,6 +29,7 @@ KernelEntry mean_entry();
 KernelEntry multiply_entry();
 KernelEntry permute_entry();
 KernelEntry reshape_entry();
+KernelEntry rotary_entry();
 KernelEntry slice_entry();
 KernelEntry softmax_entry();
 KernelEntry softmax_cross_entropy_entry();

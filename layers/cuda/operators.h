@@ -23,6 +23,7 @@ enum class Factors {
 KernelEntry activate_entry();
 KernelEntry adaptive_average_pool_entry();
 KernelEntry add_entry();
+KernelEntry attention_entry();
 KernelEntry average_pool_entry();
 KernelEntry batch_norm_entry();
 KernelEntry concat_entry();
@@ -46,6 +47,7 @@ KernelEntry permute_entry();
 KernelEntry relu_entry();
 KernelEntry reorder_entry();
 KernelEntry reshape_entry();
+KernelEntry rotary_entry();
 KernelEntry slice_entry();
 KernelEntry softmax_entry();
 KernelEntry softmax_cross_entropy_entry();

@@ -260,6 +260,7 @@ std::vector<OpCase> cases() {
       loss_of_shares("loss_of_shares_of_padding", 1, 3, 0.1f),
   };
   for (std::vector<OpCase> more : {
+           attention_cases(),
            convolution_cases(),
            interpolate_cases(),
            norm_cases(),

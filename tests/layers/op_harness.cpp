@@ -24,7 +24,7 @@ namespace {
 
 std::optional<DType> label_type(const OpCase& c, size_t input) {
   if (!is_label(c, input)) return std::nullopt;
-  return c.x[1] == c.x[0] ? DType::f32 : DType::i32;
+  return c.op->role() == Role::loss && c.x[1] == c.x[0] ? DType::f32 : DType::i32;
 }
 
 struct Bank {
@@ -227,6 +227,23 @@ class OpRun {
   const DropoutKey key_{.seed = 7, .step = 3, .first_sample = 5};
 };
 
+// Returns documents of 1 to 50 positions, every fourth of them padding, or positions in any order.
+Numbers draw_integers(const OpCase& c, size_t input) {
+  const Shape& shape = c.x[input];
+  Numbers values;
+  for (int64_t i = 0; i < shape.elements(); ++i) {
+    const int64_t position = i % shape[1], sample = i / shape[1];
+    if (c.op->type() == "rotary") {
+      values.push_back(double((7 * position + 13 * sample) % (2 * shape[1])));
+      continue;
+    }
+    int64_t document = 0;
+    for (int64_t end = 1 + sample; end <= position; end += 1 + end % 50) ++document;
+    values.push_back(document % 4 == 3 ? -1 : double(document));
+  }
+  return values;
+}
+
 // Returns classes: −1 (padding), 0, 1, … in turn, one for each position of a sample; or each class's share,
 // zeros for the first sample (padding), for the others two classes that overlap in every fifth.
 Numbers draw_labels(const OpCase& c, Numbers values) {
@@ -245,7 +262,11 @@ Numbers draw_labels(const OpCase& c, Numbers values) {
 
 }  // namespace
 
-bool is_label(const OpCase& c, size_t input) { return c.op->type() == "softmax_cross_entropy" && input == 1; }
+bool is_label(const OpCase& c, size_t input) {
+  const std::string_view type = c.op->type();
+  if (type == "attention") return input == c.x.size() - 1 && c.x.size() % 2 == 0;  // documents
+  return (type == "softmax_cross_entropy" || type == "rotary") && input == 1;
+}
 
 double loss_scale_of(const OpCase& c) { return c.op->role() == Role::loss ? double(0.3f) : 1.0; }
 
@@ -257,7 +278,8 @@ Values draw(const OpCase& c, uint64_t seed) {
   for (size_t i = 0; i < c.x.size(); ++i) {
     values.x.push_back(distinct(c.x[i].elements(), random, ++stream));
     for (double& v : values.x.back()) v = float(v * c.spread);
-    if (is_label(c, i)) values.x[i] = draw_labels(c, values.x[i]);
+    if (is_label(c, i))
+      values.x[i] = c.op->role() == Role::loss ? draw_labels(c, values.x[i]) : draw_integers(c, i);
   }
   for (const ParamSpec& p : signature.params)
     values.params.push_back(distinct(p.shape.elements(), random, ++stream));

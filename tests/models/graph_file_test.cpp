@@ -122,7 +122,11 @@ struct Everything {
     x = matmul(g, "gram", x, x, {.transpose_a = true});
     x = matmul(g, "gram2", x, x, {.transpose_b = true});
     x = reshape(g, "grow", x, {-1, 1, 1});
-    x = adaptive_average_pool(g, "adaptive", x, {2, 3});
+    x = adaptive_average_pool(g, "adaptive", x, {2, 4});
+    x = rotary(g, "rotary", reshape(g, "tokens", x, {2, 4}), {.heads = 2, .theta = 500, .interleaved = true});
+    x = attention(g, "attention", x,
+                  {.heads = 2, .kv_heads = 1, .causal = true, .dropout = 0.25f, .scale = 0.5f});
+    x = reshape(g, "image", x, {1, 2, 2});
     x = dropout(g, "drop", flatten(g, "flatten", x), 0.3);
     x = linear(g, "fc", x, {.out = 5, .bias = false, .weight_init = Initialiser::constant(0.5f)});
     formula_loss(g, "own", {x},
@@ -197,6 +201,12 @@ TEST(GraphFile, EveryOptionIsPartOfTheHash) {
                                                {"function", "silu"},
                                                {"transpose_a", false},
                                                {"transpose_b", false},
+                                               {"heads", 4},
+                                               {"kv_heads", 2},
+                                               {"causal", false},
+                                               {"dropout", 0.5},
+                                               {"theta", 100},
+                                               {"interleaved", false},
                                                {"of", {{"op", "linear"}, {"options", {{"out", 9}}}}},
                                                {"parameters", {{{"name", "w"}, {"shape", {8, 8, 1, 3}}}}},
                                                {"buffers", {{{"name", "mask"}, {"shape", {8, 8, 3, 1}}}}},

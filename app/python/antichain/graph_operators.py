@@ -11,6 +11,7 @@ PAIRS = ("kernel", "stride", "dilation", "output_pad", "size")  # [height, width
 _CONVOLUTION = {"kernel": 3, "stride": 1, "pad": 0, "dilation": 1, "groups": 1, "bias": True}
 _POOL = {"kernel": 2, "stride": 2, "pad": 0, "ceil_mode": False}
 DEFAULTS = {
+    "attention": {"heads": 1, "kv_heads": 0, "causal": False, "dropout": 0.0},
     "average_pool": {**_POOL, "count_include_pad": True},
     "batch_norm": {"eps": 1e-5, "momentum": 0.1, "fixed_statistics": False, "affine": True},
     "conv2d": {**_CONVOLUTION, "matrix": False, "line": False},
@@ -24,6 +25,7 @@ DEFAULTS = {
     "matmul": {"transpose_a": False, "transpose_b": False},
     "max_pool": _POOL,
     "mean": {"keep_dims": False},
+    "rotary": {"heads": 1, "theta": 10000.0, "interleaved": False},
     "spectral_norm": {"iterations": 1, "eps": 1e-12},
     "slice": {"axis": 1, "begin": 0, "end": 2**63 - 1, "step": 1},
 }
@@ -122,6 +124,27 @@ def _interpolate(o, x):
     return (*x[:2], *sides)
 
 
+def _attention(o, q, *others):
+    """Takes q, k and v, or all in one, and perhaps the documents' numbers."""
+    key_heads = o["kv_heads"] or o["heads"]
+    parts = o["heads"] if len(others) > 1 else o["heads"] + 2 * key_heads
+    rows = [q, *others[:2]] if len(others) > 1 else [q]
+    if any(len(x) != 3 for x in rows) or o["heads"] % key_heads or q[2] % parts:
+        raise ValueError(f"{text(q[1:])} is not divided into {o['heads']} heads and {key_heads} of keys")
+    width, keys = q[2] // parts, rows[-1][1]
+    if any(tuple(x) != (q[0], keys, key_heads * width) for x in rows[1:]):
+        raise ValueError(f"keys and values are not of {key_heads} heads of {width} channels each")
+    if others[2 if len(others) > 1 else 0 :] not in ((), ((q[0], keys),)):
+        raise ValueError("the documents have not a number for each position")
+    return (*q[:2], o["heads"] * width)
+
+
+def _rotary(o, x, *positions):
+    if len(x) != 3 or x[2] % (2 * o["heads"]) or positions not in ((), (tuple(x[:2]),)):
+        raise ValueError(f"{text(x[1:])} has no pairs of channels in {o['heads']} heads")
+    return x
+
+
 def _concat(o, *xs):
     if any(x[:1] + x[2:] != xs[0][:1] + xs[0][2:] for x in xs):
         raise ValueError("the parts differ in more than one axis")
@@ -171,6 +194,7 @@ def _group_norm(o, x):
 
 SHAPES = {
     "adaptive_average_pool": lambda o, x: (*x[:2], o["h"], o["w"]),
+    "attention": _attention,
     "average_pool": _pool,
     "concat": _concat,
     "constant": lambda o, x: (x[0], *o["shape"]),
@@ -187,6 +211,7 @@ SHAPES = {
     "mean": _mean,
     "permute": lambda o, x: tuple(x[axis] for axis in o["order"]),
     "reshape": lambda o, x: (x[0], *o["shape"]),
+    "rotary": _rotary,
     "slice": _slice,
 }
 

@@ -43,6 +43,7 @@ const std::map<std::string, std::pair<int, int>> most_launches = {
     {"activate", {1, 1}},
     {"adaptive_average_pool", {1, 1}},
     {"add", {1, 2}},
+    {"attention", {1, 3}},
     {"average_pool", {1, 1}},
     {"batch_norm", {3, 3}},
     {"computed", {17, 20}},  // with weights that are computed in six steps, or by spectral_norm
@@ -67,6 +68,7 @@ const std::map<std::string, std::pair<int, int>> most_launches = {
     {"permute", {1, 1}},
     {"relu", {1, 1}},
     {"reshape", {1, 1}},
+    {"rotary", {1, 1}},
     {"slice", {1, 1}},
     {"softmax", {3, 2}},
     {"softmax_cross_entropy", {4, 1}},

@@ -24,6 +24,7 @@ class ReferenceBackend : public Backend {
     kernels_ = {{"activate", activate()},
                 {"adaptive_average_pool", adaptive_average_pool()},
                 {"add", reference::add()},
+                {"attention", attention()},
                 {"average_pool", pool()},
                 {"batch_norm", batch_norm()},
                 {"concat", concat()},
@@ -48,6 +49,7 @@ class ReferenceBackend : public Backend {
                 {"relu", relu()},
                 {"reorder", flatten()},  // it has one layout
                 {"reshape", flatten()},
+                {"rotary", rotary()},
                 {"slice", slice()},
                 {"softmax", softmax()},
                 {"softmax_cross_entropy", softmax_cross_entropy()},

@@ -41,6 +41,9 @@ KernelEntry interpolate();
 KernelEntry elementwise();
 KernelEntry formula_loss();
 KernelEntry spectral_norm();
+// attention.cpp
+KernelEntry attention();
+KernelEntry rotary();
 // shapes.cpp
 KernelEntry constant();
 KernelEntry mean();
