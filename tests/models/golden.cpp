@@ -120,6 +120,31 @@ std::vector<GoldenErrors> read_golden_errors() {
   return all;
 }
 
+GoldenLanguage read_golden_language() {
+  GoldenLanguage all;
+  for_each_line("language", [&](std::istringstream& words) {
+    std::string first;
+    words >> first;
+    if (first == "continuation") {
+      for (int token = 0; words >> token;) all.continuation.push_back(token);
+      return words.eof();
+    }
+    if (first == "network") {
+      GoldenNetwork& network = all.networks.emplace_back();
+      words >> network.name >> network.loss;
+    } else if (first == "gradients") {
+      words >> all.networks.back().error;
+    } else {
+      GoldenGradient& gradient = all.networks.back().gradients[first];
+      words >> gradient.norm >> gradient.error;
+    }
+    return bool(words);
+  });
+  return all;
+}
+
+double drawn_golden(std::string_view name, int64_t index) { return drawn(fnv1a(name), index); }
+
 std::vector<GoldenSteps> read_golden_steps(bool large) {
   std::vector<GoldenSteps> all;
   for_each_line("five_steps", [&](std::istringstream& words) {
@@ -153,6 +178,7 @@ std::function<void(const Tensor&, std::string_view)> start_of(const GoldenErrors
                                                               size_t batch) {
   return [&c, &graph, batch](const Tensor& plain, std::string_view full_name) {
     if (full_name == "images") return draw_golden_images(plain, c.batches.at(batch));
+    if (plain.dtype() == DType::i32) return;
     draw_golden(plain, full_name);
     const auto node = std::string(full_name.substr(0, full_name.rfind('.')));
     if (full_name.ends_with(".bias") && graph[graph.find(node)].op->type() == "batch_norm")
