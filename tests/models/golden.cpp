@@ -32,6 +32,7 @@ double drawn(uint64_t key, int64_t index) {
 }  // namespace
 
 void draw_golden(const Tensor& plain, std::string_view full_name) {
+  if (plain.dtype() == DType::i32) return;
   const Shape& shape = plain.shape();
   double scale = 0.1, offset = 0;
   if (full_name == "images") {
@@ -178,7 +179,6 @@ std::function<void(const Tensor&, std::string_view)> start_of(const GoldenErrors
                                                               size_t batch) {
   return [&c, &graph, batch](const Tensor& plain, std::string_view full_name) {
     if (full_name == "images") return draw_golden_images(plain, c.batches.at(batch));
-    if (plain.dtype() == DType::i32) return;
     draw_golden(plain, full_name);
     const auto node = std::string(full_name.substr(0, full_name.rfind('.')));
     if (full_name.ends_with(".bias") && graph[graph.find(node)].op->type() == "batch_norm")

@@ -14,7 +14,7 @@
 
 namespace antichain {
 
-// Fills a parameter or the images exactly as tests/golden/networks.py does.
+// Fills a parameter or the images exactly as tests/golden/networks.py does; whole numbers stay as they are.
 void draw_golden(const Tensor& plain, std::string_view full_name);
 
 // Returns whether the cases of a network are named Large, so that only ./test.sh --all runs them.

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "framework/error.h"
 #include "models/model.h"
 
@@ -13,10 +15,7 @@ Graph nothing(const ModelOptions&) { return Graph("nothing"); }
 
 TEST(Recipes, EveryShippedModelHasOne) {
   const std::string general = shipped_recipe("a model of one's own").source;
-  for (const char* name :
-       {"alexnet", "convnext_tiny", "densenet121", "efficientnet_b0", "inception_v3", "mobilenet_v2",
-        "mobilenet_v3_large", "resnet18", "resnet20", "resnet32", "resnet50", "resnet56", "resnet101",
-        "resnext50", "resnext101", "squeezenet1_0", "vgg16"}) {
+  for (const std::string& name : model_names()) {
     const Recipe recipe = recipe_of(name);
     EXPECT_NE(recipe.source, general) << name;
     EXPECT_EQ(recipe.batch % 8, 0) << name << ": it is cut into 8 micro-batches";
