@@ -385,10 +385,10 @@ class Shaping:
 
     def linear(self, x, out, parts):
         options = {"out": out, "bias": "bias" in parts}
-        if x.rank == 2:
+        if x.rank != 4 or x.axis(3) != 1:
             return self.emit("linear", [self.plain(x)], options, parts=parts)
-        # Over the last of more axes it is a 1 x 1 convolution over the channels.
-        image, restored = self.image(x, x.rank - 1)
+        # Over the channels of an image it is a 1 x 1 convolution, which has them where they are.
+        image, restored = self.image(x, 3)
         return restored(self.emit("conv2d", [image], {**options, "kernel": 1, "matrix": True}, parts=parts))
 
     def batch_norm(self, x, options, parts):
