@@ -28,6 +28,9 @@ std::shared_ptr<const Op> read_operator(std::string_view type, const std::string
 // Returns the options that differ from the defaults. Throws Error when files do not know the operator.
 nlohmann::ordered_json options_of(const Op&);
 
+// Returns whether the operator reads integers at this input: labels, or numbers of rows.
+bool takes_integers(const Op&, size_t input);
+
 std::vector<std::string> operator_types();
 
 }  // namespace antichain

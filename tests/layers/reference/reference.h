@@ -20,6 +20,7 @@ KernelEntry layer_norm();
 KernelEntry linear();
 KernelEntry matmul();
 KernelEntry batch_norm();
+KernelEntry embedding();
 KernelEntry relu();
 KernelEntry pool();
 KernelEntry global_average_pool();
@@ -42,6 +43,8 @@ KernelEntry elementwise();
 KernelEntry formula_loss();
 KernelEntry spectral_norm();
 // shapes.cpp
+KernelEntry class_token();
+KernelEntry gather();
 KernelEntry mean();
 KernelEntry permute();
 KernelEntry slice();
