@@ -262,11 +262,19 @@ void GraphFile::check_uses() {
           inputs_[from].labels = true;
         else if (!loss)
           computed_with[from] = true;
-        if (!labels && inputs_[from].dtype == DType::i32)
+        const bool integers = inputs_[from].dtype == DType::i32;
+        if (integers && !takes_integers(*node.op, i, node.inputs.size()))
           fail(node, fmt::format("it computes with the integers of '{}'", inputs_[from].name),
-               "only a loss takes them, as labels");
+               "a loss takes them, as labels, an embedding, as numbers of its rows, attention, as documents, "
+               "and "
+               "rotary positions");
+        if (!integers && takes_integers(*node.op, i, node.inputs.size()) && !labels)
+          fail(node, fmt::format("it wants integers, which '{}' has not", inputs_[from].name),
+               "give the input the dtype int32");
       } else if (labels) {
         fail(node, "its labels are computed", "a loss takes its labels from an input of the network");
+      } else if (takes_integers(*node.op, i, node.inputs.size())) {
+        fail(node, "it wants integers, and what is computed has none", "take them from an input");
       } else if (is_loss(nodes_[from - inputs])) {
         fail(node, "it uses a loss", "leave it out");
       }
@@ -346,10 +354,8 @@ void GraphFile::check_shapes() {
     state_->frozen.insert(frozen.begin(), frozen.end());
   }
   const Node& last = graph[graph.size() - 1];
-  if (last.op->type() == "softmax_cross_entropy") {
-    const Shape logits = graph.shape(last.inputs[0]);
-    const bool classes_last = dynamic_cast<const SoftmaxCrossEntropy&>(*last.op).options.classes_last;
-    classes_ = logits[classes_last ? logits.rank() - 1 : 1];
+  if (const auto* loss = dynamic_cast<const SoftmaxCrossEntropy*>(last.op.get())) {
+    classes_ = loss->sizes(graph.shape(last.inputs[0])).classes;
     if (classes_ < 2)
       throw Error(fmt::format("{}: the network has one class", origin_), "a loss takes two at least");
   }

@@ -183,9 +183,15 @@ class GraphRun:
         weight = weight[:, :, None] if o["line"] else weight
         return F.conv_transpose2d(x, weight, bias, stride, pad, more, o["groups"], dilation)
 
+    def embedding(self, node, o, ids):
+        weight = self.parameter(node["name"] + ".weight")
+        assert weight.shape == (o["rows"], o["width"])
+        return F.embedding(ids.long(), weight, o.get("padding"))
+
     def linear(self, node, o, x):
         weight, bias = self.weights(node, o["bias"])
-        assert x.dim() == 2 and weight.shape == (o["out"], x.shape[1])
+        weight = weight.T if o["in_first"] else weight
+        assert weight.shape == (o["out"], x.shape[-1])
         return F.linear(x, weight, bias)
 
     def batch_norm(self, node, o, x):
@@ -227,6 +233,11 @@ class GraphRun:
 
     def layer_norm(self, node, o, x):
         weight, bias = self.weights(node, o["bias"]) if o["affine"] else (None, None)
+        if not o["centred"]:
+            assert bias is None and not o["channels"]
+            axes = tuple(range(-len(o["over"] or (0,)), 0))
+            y = x * torch.rsqrt(x.square().mean(axes, keepdim=True) + o["eps"])
+            return y if weight is None else y * weight
         if o["channels"]:
             y = F.layer_norm(x.permute(0, 2, 3, 1), x.shape[1:2], weight, bias, o["eps"])
             return y.permute(0, 3, 1, 2)
@@ -235,6 +246,12 @@ class GraphRun:
     def group_norm(self, node, o, x):
         weight, bias = self.weights(node) if o["affine"] else (None, None)
         return F.group_norm(x, o["groups"], weight, bias, o["eps"])
+
+    def class_token(self, node, o, x):
+        return torch.cat([self.parameter(node["name"]).expand(len(x), 1, -1), x], 1)
+
+    def gather(self, node, o, x):
+        return x.index_select(o["axis"], torch.tensor(o["table"]))
 
     def layer_scale(self, node, o, x):
         return x * self.parameter(node["name"])

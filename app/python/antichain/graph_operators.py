@@ -6,7 +6,8 @@ fit together is refused here, and not by the program.
 import math
 
 MOST_AXES = 5
-WHOLE = {"softmax_cross_entropy": (1,)}  # which inputs of an operator may be whole numbers
+# Which inputs of an operator may be whole numbers.
+WHOLE = {"embedding": (0,), "rotary": (1,), "softmax_cross_entropy": (1,)}
 PAIRS = ("kernel", "stride", "dilation", "output_pad", "size")  # [height, width]
 _CONVOLUTION = {"kernel": 3, "stride": 1, "pad": 0, "dilation": 1, "groups": 1, "bias": True}
 _POOL = {"kernel": 2, "stride": 2, "pad": 0, "ceil_mode": False}
@@ -18,10 +19,11 @@ DEFAULTS = {
     "conv_transpose2d": {**_CONVOLUTION, "output_pad": 0, "line": False},
     "dropout": {"p": 0.5},
     "elementwise": {"parameter_axis": -1},
+    "gather": {"axis": 1},
     "group_norm": {"eps": 1e-5, "affine": True},
     "interpolate": {"mode": "nearest", "align_corners": False},
-    "layer_norm": {"over": [], "channels": False, "eps": 1e-5, "affine": True, "bias": True},
-    "linear": {"bias": True},
+    "layer_norm": {"over": [], "channels": False, "eps": 1e-5, "affine": True, "bias": True, "centred": True},
+    "linear": {"bias": True, "in_first": False},
     "matmul": {"transpose_a": False, "transpose_b": False},
     "max_pool": _POOL,
     "mean": {"keep_dims": False},
@@ -186,6 +188,13 @@ def _slice(o, x):
     return (*x[:axis], len(range(*taken.indices(x[axis]))), *x[axis + 1 :])
 
 
+def _gather(o, x):
+    axis, table = o["axis"], o["table"]
+    if not table or min(table) < 0 or max(table) >= x[axis]:
+        raise ValueError(f"axis {axis} of {text(x)} lacks a place that is gathered")
+    return (*x[:axis], len(table), *x[axis + 1 :])
+
+
 def _group_norm(o, x):
     if o["groups"] < 1 or x[1] % o["groups"]:
         raise ValueError(f"{x[1]} channels are no multiple of {o['groups']} groups")
@@ -196,16 +205,19 @@ SHAPES = {
     "adaptive_average_pool": lambda o, x: (*x[:2], o["h"], o["w"]),
     "attention": _attention,
     "average_pool": _pool,
+    "class_token": lambda o, x: (x[0], x[1] + 1, x[2]),
     "concat": _concat,
     "constant": lambda o, x: (x[0], *o["shape"]),
     "conv2d": _conv2d,
     "conv_transpose2d": _conv_transpose2d,
     "elementwise": _elementwise,
     "flatten": lambda o, x: (x[0], math.prod(x[1:])),
+    "gather": _gather,
     "global_average_pool": lambda o, x: (*x[:2], 1, 1),
     "group_norm": _group_norm,
     "interpolate": _interpolate,
-    "linear": lambda o, x: (x[0], o["out"]),
+    "embedding": lambda o, x: (*x, o["width"]),
+    "linear": lambda o, x: (*x[:-1], o["out"]),
     "matmul": _matmul,
     "max_pool": _pool,
     "mean": _mean,
@@ -243,13 +255,17 @@ def parts_of(op, o, x):
         weight = (o["out"], x[1]) if o["matrix"] else (o["out"], x[1] // o["groups"], *_taps(o))
     elif op == "conv_transpose2d":
         weight = (x[1], o["out"] // o["groups"], *_taps(o))
+    elif op == "embedding":
+        return {"weight": (o["rows"], o["width"])}
     elif op == "linear":
-        weight = (o["out"], x[1])
+        weight = (x[-1], o["out"]) if o["in_first"] else (o["out"], x[-1])
     elif op == "batch_norm":
         names = ("weight", "bias") * o["affine"] + ("running_mean", "running_var")
         return {**dict.fromkeys(names, channels), "num_batches_tracked": ()}
     elif op == "elementwise":
         return {"": tuple(o["parameter"])} if "parameter" in o else {}
+    elif op == "class_token":
+        return {"": (1, 1, x[2])}
     elif op == "layer_scale":
         return {"": (x[1], 1, 1)}
     elif op in ("layer_norm", "group_norm") and o["affine"]:

@@ -440,10 +440,13 @@ class Shaping:
         options = {"out": out, "bias": "bias" in parts}
         if in_first:
             return self.emit("linear", [self.plain(x)], {**options, "in_first": True}, parts=parts)
-        if x.rank == 2:
+        if x.rank != 4 or x.axis(3) != 1:
+            if x.sampled and self.last_is_last(x):
+                stored = dataclasses.replace(x, order=natural(x.rank))
+                return self.emit("linear", [stored], options, x.order, parts=parts)
             return self.emit("linear", [self.plain(x)], options, parts=parts)
-        # Over the last of more axes it is a 1 x 1 convolution over the channels.
-        image, restored = self.image(x, x.rank - 1)
+        # Over the channels of an image it is a 1 x 1 convolution, which has them where they are.
+        image, restored = self.image(x, 3)
         return restored(self.emit("conv2d", [image], {**options, "kernel": 1, "matrix": True}, parts=parts))
 
     def batch_norm(self, x, options, parts):

@@ -46,6 +46,7 @@ const std::map<std::string, std::pair<int, int>> most_launches = {
     {"attention", {1, 3}},
     {"average_pool", {1, 1}},
     {"batch_norm", {3, 3}},
+    {"class_token", {1, 2}},
     {"computed", {17, 20}},  // with weights that are computed in six steps, or by spectral_norm
     {"concat", {3, 3}},
     {"constant", {1, 1}},
@@ -53,8 +54,10 @@ const std::map<std::string, std::pair<int, int>> most_launches = {
     {"conv_transpose2d", {2, 4}},
     {"dropout", {1, 1}},
     {"elementwise", {1, 2}},
+    {"embedding", {1, 3}},
     {"flatten", {1, 1}},
     {"formula_loss", {2, 2}},
+    {"gather", {1, 1}},
     {"global_average_pool", {1, 1}},
     {"group_norm", {6, 5}},
     {"interpolate", {1, 2}},

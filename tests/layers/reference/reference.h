@@ -20,6 +20,7 @@ KernelEntry layer_norm();
 KernelEntry linear();
 KernelEntry matmul();
 KernelEntry batch_norm();
+KernelEntry embedding();
 KernelEntry relu();
 KernelEntry pool();
 KernelEntry global_average_pool();
@@ -46,6 +47,8 @@ KernelEntry attention();
 KernelEntry rotary();
 // shapes.cpp
 KernelEntry constant();
+KernelEntry class_token();
+KernelEntry gather();
 KernelEntry mean();
 KernelEntry permute();
 KernelEntry slice();
