@@ -28,8 +28,8 @@ namespace antichain {
 
 enum class Rows {
   // Every so many tokens begin a row, whatever documents they belong to: a row is one document. An epoch of
-  // training begins its first row at a token that is drawn by (seed, epoch) from the first `sequence` ones, as
-  // Karpathy's nanoGPT (2022) draws every row's; so no two epochs have the same rows.
+  // training begins its first row at a token that is drawn by (seed, epoch) from the first `sequence` ones,
+  // as Karpathy's nanoGPT (2022) draws every row's; so no two epochs have the same rows.
   stream,
   // The same rows, but a label at the end of a document counts nothing, and documents and positions tell the
   // documents of a row apart: Krell et al., "Efficient Sequence Packing without Cross-contamination", 2021.
