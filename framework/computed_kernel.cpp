@@ -61,10 +61,13 @@ class ParameterSteps {
 
   void forward(Context& context, const StepTensors& t, Mode mode) const {
     for (const Step& step : steps_) {
+      const std::vector<Tensor> prepared = prepared_of(step, t);
+      if (!prepared.empty()) step.kernel->prepare(context, {}, prepared);
       std::vector<Tensor> x;
       for (size_t i = 0; i < step.inputs.size(); ++i) x.push_back(value(t, step.inputs[i], step.x[i]));
       const std::vector<Tensor> stash = stash_of(step, t);
       step.kernel->forward(context, {.x = x,
+                                     .prepared = prepared,
                                      .buffers = t.own_buffers.subspan(step.first_buffer, step.buffers),
                                      .y = value(t, step.y, step.y_spec),
                                      .stash = stash,
@@ -112,7 +115,7 @@ class ParameterSteps {
     int y;
     TensorSpec y_spec;
     std::vector<int> terms_at;  // by input: where a term of its gradient lies that the kernel can't add
-    int stash_at = 0;
+    int stash_at = 0, prepared_at = 0;
     size_t first_buffer = 0, buffers = 0, first_statistic = 0, statistics = 0;
   };
 
@@ -167,6 +170,8 @@ class ParameterSteps {
     }
     step.stash_at = int(memory_.size());
     for (const TensorSpec& spec : lowering.stash) place(spec);
+    step.prepared_at = int(memory_.size());
+    for (const TensorSpec& spec : lowering.prepared) place(spec);
     workspace_bytes_ = std::max(workspace_bytes_, lowering.workspace_bytes);
     code_bytes_ += lowering.code_bytes;
     values_.push_back(value);
@@ -190,11 +195,17 @@ class ParameterSteps {
     return as(t.memory[size_t(v.at)], spec);
   }
 
-  std::vector<Tensor> stash_of(const Step& step, const StepTensors& t) const {
-    std::vector<Tensor> stash;
-    for (size_t i = 0; i < step.lowering.stash.size(); ++i)
-      stash.push_back(as(t.memory[size_t(step.stash_at) + i], step.lowering.stash[i]));
-    return stash;
+  static std::vector<Tensor> tensors_at(int first, const std::vector<TensorSpec>& specs,
+                                        const StepTensors& t) {
+    std::vector<Tensor> tensors;
+    for (size_t i = 0; i < specs.size(); ++i) tensors.push_back(as(t.memory[size_t(first) + i], specs[i]));
+    return tensors;
+  }
+  static std::vector<Tensor> stash_of(const Step& step, const StepTensors& t) {
+    return tensors_at(step.stash_at, step.lowering.stash, t);
+  }
+  static std::vector<Tensor> prepared_of(const Step& step, const StepTensors& t) {
+    return tensors_at(step.prepared_at, step.lowering.prepared, t);
   }
 
   static std::span<const Tensor> statistics_of(const Step& step, std::span<const Tensor> all) {
@@ -223,8 +234,9 @@ class ParameterSteps {
       begins = true;
     }
     if (std::ranges::none_of(dx, [](const Tensor& tensor) { return bool(tensor); })) return;
-    const std::vector<Tensor> stash = stash_of(step, t);
+    const std::vector<Tensor> stash = stash_of(step, t), prepared = prepared_of(step, t);
     Backward b{.x = x,
+               .prepared = prepared,
                .dy = as(t.memory[size_t(values_[size_t(step.y)].gradient_at)], step.y_spec),
                .stash = stash,
                .statistics = statistics_of(step, t.statistics),

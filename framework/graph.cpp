@@ -14,7 +14,8 @@ namespace antichain {
 TensorSpec Node::output() const {
   TensorSpec spec = signature.y;
   spec.layout = lowering.y;
-  if (spec.dtype == DType::f32) spec.dtype = storage(lowering.precision);
+  // A loss is float32 whatever it is computed of.
+  if (spec.dtype == DType::f32 && role() != Role::loss) spec.dtype = storage(lowering.precision);
   return spec;
 }
 

@@ -55,6 +55,7 @@ class DropoutMask {
       return random_.words(uint64_t(quad), first_sample_ + uint64_t(sample));
     }
     constexpr bool keeps(uint32_t word) const { return word >= threshold_; }
+    constexpr uint32_t threshold() const { return uint32_t(threshold_); }
     constexpr bool kept(int64_t sample, int64_t element) const {
       return keeps(words(sample, element / 4)[size_t(element % 4)]);
     }

@@ -36,4 +36,9 @@ NodeId input_soft_labels(Graph& graph, std::string name, int64_t microbatch, int
   return graph.add(std::move(name), std::make_shared<Input>(spec), {});
 }
 
+NodeId input_integers(Graph& graph, std::string name, Shape shape) {
+  return graph.add(std::move(name), std::make_shared<Input>(TensorSpec{.shape = shape, .dtype = DType::i32}),
+                   {});
+}
+
 }  // namespace antichain

@@ -20,10 +20,11 @@ std::string LayerNorm::str() const {
   const std::string rows = options.channels          ? "channels"
                            : options.over.rank() > 0 ? options.over.str()
                                                      : "last axis";
-  return fmt::format("layer_norm({}, eps {}{})", rows, options.eps,
+  return fmt::format("layer_norm({}, eps {}{}{})", rows, options.eps,
                      !options.affine ? ", not affine"
                      : !options.bias ? ", no bias"
-                                     : "");
+                                     : "",
+                     options.centred ? "" : ", not centred");
 }
 
 Shape LayerNorm::row(const Shape& x) const {
@@ -50,6 +51,11 @@ Signature LayerNorm::infer(std::span<const Shape> x) const {
 
 NodeId layer_norm(Graph& graph, std::string name, NodeId x, LayerNormOptions options) {
   return graph.add(std::move(name), std::make_shared<LayerNorm>(options), {x});
+}
+
+NodeId rms_norm(Graph& graph, std::string name, NodeId x, RmsNormOptions o) {
+  return layer_norm(graph, std::move(name), x,
+                    {.over = o.over, .eps = o.eps, .affine = o.affine, .bias = false, .centred = false});
 }
 
 }  // namespace antichain

@@ -3,6 +3,11 @@
 //
 //   y = weight · (x − mean) / sqrt(variance + eps) + bias, mean and biased variance over a row
 //
+// RMSNorm (`centred` is false) leaves out the mean: Zhang & Sennrich, "Root Mean Square Layer
+// Normalization", NeurIPS 2019.
+//
+//   y = weight · x / sqrt(mean of x² + eps)
+//
 // A row is either all numbers of the last axes (torch.nn.LayerNorm), or all channels of one pixel of
 // N x C x H x W (LayerNorm2d of torchvision's ConvNeXt). It is the same in training and in evaluation.
 #pragma once
@@ -17,6 +22,7 @@ struct LayerNormOptions {
   float eps = 1e-5f;
   bool affine = true;  // weight and bias (elementwise_affine)
   bool bias = true;    // with affine
+  bool centred = true;
 };
 template <class Visit>
 void fields(LayerNormOptions& o, Visit&& visit) {
@@ -25,6 +31,7 @@ void fields(LayerNormOptions& o, Visit&& visit) {
   visit("eps", o.eps);
   visit("affine", o.affine);
   visit("bias", o.bias);
+  visit("centred", o.centred);
 }
 
 // The params are weight (1) and bias (0), of the shape of a row: `over`, or C with `channels`.
@@ -42,5 +49,12 @@ class LayerNorm : public Op {
 };
 
 NodeId layer_norm(Graph&, std::string name, NodeId x, LayerNormOptions = {});
+
+struct RmsNormOptions {
+  Shape over = {};  // as that of LayerNormOptions
+  float eps = 1e-6f;
+  bool affine = true;
+};
+NodeId rms_norm(Graph&, std::string name, NodeId x, RmsNormOptions = {});
 
 }  // namespace antichain

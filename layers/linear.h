@@ -1,8 +1,9 @@
-// Linear is a fully connected layer: y = x weightᵀ + bias.
+// Linear is a fully connected layer: y = x weightᵀ + bias, for each position of each sample.
 //
-//   x  N x I      weight  O x I      bias  O (optional)      y  N x O
+//   x  N x … x I      weight  O x I      bias  O (optional)      y  N x … x O
 //
-// An engine may fuse it with a ReLU behind it (framework/fuse.h).
+// With `in_first` the weight is I x O, as that of GPT-2's Conv1D. An engine may fuse the layer with a ReLU
+// behind it (framework/fuse.h).
 #pragma once
 
 #include <optional>
@@ -14,6 +15,7 @@ namespace antichain {
 struct LinearOptions {
   int64_t out = 0;  // O
   bool bias = true;
+  bool in_first = false;
   // The default of both is U(±1 / sqrt(I)), as PyTorch's Linear.
   std::optional<Initialiser> weight_init = std::nullopt, bias_init = std::nullopt;
   bool relu = false;  // fused
@@ -22,6 +24,7 @@ template <class Visit>
 void fields(LinearOptions& o, Visit&& visit) {
   visit("out", o.out);
   visit("bias", o.bias);
+  visit("in_first", o.in_first);
   visit("weight_init", o.weight_init);
   visit("bias_init", o.bias_init);
 }
@@ -35,6 +38,13 @@ class Linear : public Op {
   std::shared_ptr<const Op> then(const Op& next, int input) const override;
 
   const LinearOptions options;
+};
+
+// LinearSizes are those of the layer's products: rows x I times I x O.
+struct LinearSizes {
+  int64_t rows, in, out;
+  LinearSizes(const Linear& op, const Shape& x)
+      : rows(x.elements() / x[x.rank() - 1]), in(x[x.rank() - 1]), out(op.options.out) {}
 };
 
 NodeId linear(Graph&, std::string name, NodeId x, LinearOptions);

@@ -94,21 +94,24 @@ class ReadFields {
     parts.done();
   }
 
+  static void refuse_more(const JsonReader& from, size_t count, int most, std::string_view of_what) {
+    if (count > size_t(most)) from.fail(fmt::format("{} {} are the most", most, of_what));
+  }
   template <class T>
   static void read(const JsonReader& from, std::vector<T>& values) {
     const std::vector<JsonReader> all = from.elements();
     constexpr bool is_text = std::is_same_v<T, std::string>;
-    constexpr int most = is_text                    ? ElementwiseProgram::most_steps
-                         : std::is_same_v<T, float> ? most_constants
-                                                    : int(Shape::max_rank);
-    if (all.size() > size_t(most))
-      from.fail(fmt::format("{} {} are the most", most, is_text ? "texts" : "numbers"));
+    constexpr int most = is_text                  ? ElementwiseProgram::most_steps
+                         : std::is_same_v<T, int> ? int(Shape::max_rank)
+                                                  : most_constants;
+    refuse_more(from, all.size(), most, is_text ? "texts" : "numbers");
     values.resize(all.size());
     for (size_t i = 0; i < all.size(); ++i) read(all[i], values[i]);
   }
   static void read(const JsonReader& from, Shape& value) {
     std::vector<int64_t> extents;
     read(from, extents);
+    refuse_more(from, extents.size(), Shape::max_rank, "numbers");
     value = Shape(extents);
   }
   template <class T>
@@ -358,10 +361,16 @@ const std::vector<Row>& rows() {
             return AdaptiveAveragePoolOptions{out.h, out.w};
           }),
       row<Add>("add"),
+      row<AttentionOptions>(
+          "attention",
+          [](Name node, const AttentionOptions& o) { return std::make_shared<Attention>(o, node); },
+          [](const Op& op) { return as<Attention>(op).options; }),
       pool("average_pool", Pool::Kind::average),
       row<BatchNorm, BatchNormOptions>("batch_norm"),
+      row<ClassToken, ClassTokenOptions>("class_token"),
       {Computed::type_name, read_computed, computed_options},
       row<Concat>("concat"),
+      row<Constant, ConstantOptions>("constant"),
       row<Conv2d, Conv2dOptions>("conv2d"),
       row<ConvTranspose2d, ConvTranspose2dOptions>("conv_transpose2d"),
       row<DropoutOptions>(
@@ -370,8 +379,10 @@ const std::vector<Row>& rows() {
       row<ElementwiseOptions>(
           "elementwise", [](Name, const ElementwiseOptions& o) { return std::make_shared<Elementwise>(o); },
           [](const Op& op) { return as<Elementwise>(op).options; }),
+      row<Embedding, EmbeddingOptions>("embedding"),
       row<Flatten>("flatten"),
       row<FormulaLoss, FormulaLossOptions>("formula_loss"),
+      row<Gather, GatherOptions>("gather"),
       row<GlobalAveragePool>("global_average_pool"),
       row<GroupNorm, GroupNormOptions>("group_norm"),
       row<Interpolate, InterpolateOptions>("interpolate"),
@@ -395,6 +406,7 @@ const std::vector<Row>& rows() {
       row<ReshapeOptions>(
           "reshape", [](Name, const ReshapeOptions& o) { return std::make_shared<Reshape>(o.shape); },
           [](const Op& op) { return ReshapeOptions{as<Reshape>(op).shape}; }),
+      row<Rotary, RotaryOptions>("rotary"),
       row<Slice, SliceOptions>("slice"),
       row<Softmax>("softmax"),
       row<SoftmaxCrossEntropy, LossOptions>("softmax_cross_entropy"),
@@ -426,6 +438,13 @@ std::shared_ptr<const Op> read_operator(std::string_view type, const std::string
 }
 
 Json options_of(const Op& op) { return known(op.type()).options(op); }
+
+bool takes_integers(const Op& op, size_t input, size_t inputs) {
+  const std::string_view type = op.type();
+  if (type == "attention") return inputs % 2 == 0 && input + 1 == inputs;  // documents, behind qkv or q, k, v
+  return ((type == "softmax_cross_entropy" || type == "rotary") && input == 1) ||
+         (type == "embedding" && input == 0);
+}
 
 std::vector<std::string> operator_types() {
   std::vector<std::string> types;

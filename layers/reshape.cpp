@@ -13,9 +13,8 @@ namespace antichain {
 
 Reshape::Reshape(std::vector<int64_t> s) : shape(std::move(s)) {
   const bool extents = std::ranges::all_of(shape, [](int64_t extent) { return extent > 0 || extent == -1; });
-  if (!extents || std::ranges::count(shape, -1) > 1 || shape.empty() ||
-      shape.size() >= size_t(Shape::max_rank))
-    throw Error(fmt::format("{} wants 1 to {} positive extents for a sample, of which one may be -1", str(),
+  if (!extents || std::ranges::count(shape, -1) > 1 || shape.size() >= size_t(Shape::max_rank))
+    throw Error(fmt::format("{} wants up to {} positive extents for a sample, of which one may be -1", str(),
                             Shape::max_rank - 1));
 }
 

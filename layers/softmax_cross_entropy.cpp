@@ -26,31 +26,37 @@ std::string SoftmaxCrossEntropy::str() const {
     more += fmt::format(", class weights {}", fmt::join(options.class_weights, " "));
   if (options.ignore_index) more += fmt::format(", ignores {}", *options.ignore_index);
   if (options.reduction == Reduction::sum) more += ", sum";
+  if (options.classes_last) more += ", classes last";
   return fmt::format("softmax_cross_entropy(label_smoothing {}, weight {}{})", options.label_smoothing,
                      options.weight, more);
 }
 
+LossSizes SoftmaxCrossEntropy::sizes(const Shape& logits) const {
+  const int64_t classes = logits[options.classes_last ? logits.rank() - 1 : 1];
+  return {logits[0], classes, logits.elements() / (logits[0] * classes)};
+}
+
 Signature SoftmaxCrossEntropy::infer(std::span<const Shape> x) const {
   check_inputs("softmax_cross_entropy", x, 2, 0);
-  const bool shares = x[0].rank() == 2 && x[1] == x[0];
+  const bool last = options.classes_last, shares = !last && x[0].rank() == 2 && x[1] == x[0];
   const bool fits = x[0].rank() >= 2 && x[1].rank() == x[0].rank() - 1 && x[1][0] == x[0][0] &&
-                    std::equal(x[1].begin() + 1, x[1].end(), x[0].begin() + 2);
+                    std::equal(x[1].begin() + 1, x[1].end(), x[0].begin() + (last ? 1 : 2));
   if (!shares && !fits)
-    throw Error(
-        fmt::format("softmax_cross_entropy wants logits N x K and labels N or N x K, or logits "
-                    "N x K x … and labels N x …, not {} and {}",
-                    x[0].str(), x[1].str()));
+    throw Error(fmt::format("softmax_cross_entropy wants {}, not {} and {}",
+                            last ? "logits N x … x K and labels N x …"
+                                 : "logits N x K and labels N or N x K, or logits N x K x … and labels N x …",
+                            x[0].str(), x[1].str()));
   const bool weighted = !options.class_weights.empty();
-  if (weighted && std::ssize(options.class_weights) != x[0][1])
-    throw Error(fmt::format("softmax_cross_entropy of {} classes has {} class weights", x[0][1],
+  const auto [samples, classes, positions] = sizes(x[0]);
+  if (weighted && std::ssize(options.class_weights) != classes)
+    throw Error(fmt::format("softmax_cross_entropy of {} classes has {} class weights", classes,
                             options.class_weights.size()));
   if (weighted && shares)
     throw Error("softmax_cross_entropy has weights of classes, but labels that are shares of classes");
   if (options.ignore_index && shares)
     throw Error("softmax_cross_entropy ignores a class, but its labels are shares of classes");
-  const int64_t positions = x[0].elements() / (x[0][0] * x[0][1]);
   Signature s;
-  s.y = {.shape = {x[0][0], 2}};
+  s.y = {.shape = {samples, 2}};
   s.loss_weight = options.weight;
   if (divisor() == LossDivisor::samples) s.loss_weight /= double(positions);
   // Maximum, subtraction, exponential, sum, division.
@@ -76,6 +82,13 @@ LossCount SoftmaxCrossEntropy::count(std::span<const Tensor> x) const {
   }
   all.hits *= double(x[1].shape()[0]) / double(x[1].elements());
   return all;
+}
+
+void refuse_shares(const TensorSpec& labels) {
+  if (labels.dtype != DType::i32)
+    throw Error(fmt::format("softmax_cross_entropy with classes last wants int32 labels, not {}",
+                            name_of(labels.dtype)),
+                "give the input of labels the dtype int32");
 }
 
 NodeId softmax_cross_entropy(Graph& graph, std::string name, NodeId logits, NodeId labels,

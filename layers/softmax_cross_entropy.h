@@ -6,6 +6,7 @@
 //                      or N x K, float32: each class's share of the sample; zeros are padding
 //   logits  N x K x …  labels  N x …, int32: a label for each position (pixel, token) of a sample; −1 and
 //                      ignore_index contribute nothing
+//   logits  N x … x K  labels  N x …, int32: the same, with `classes_last`
 //   y  N x 2           the sample's loss, the sum over its positions, not yet scaled; and the share of its
 //                      positions that count and whose arg max (the first of equals) is the label, or the arg
 //                      max of the shares
@@ -42,6 +43,7 @@ struct LossOptions {
   std::vector<float> class_weights = {};  // K, or none
   std::optional<int> ignore_index = {};
   Reduction reduction = Reduction::mean;
+  bool classes_last = false;  // the logits of a position lie one behind the other
 };
 template <class Visit>
 void fields(LossOptions& o, Visit&& visit) {
@@ -50,7 +52,12 @@ void fields(LossOptions& o, Visit&& visit) {
   visit("class_weights", o.class_weights);
   visit("ignore_index", o.ignore_index);
   visit("reduction", o.reduction);
+  visit("classes_last", o.classes_last);
 }
+
+struct LossSizes {
+  int64_t samples, classes, positions;  // positions: of a sample
+};
 
 class SoftmaxCrossEntropy : public Op, public LossMean {
  public:
@@ -61,11 +68,15 @@ class SoftmaxCrossEntropy : public Op, public LossMean {
   Signature infer(std::span<const Shape> x) const override;  // logits, labels
   LossDivisor divisor() const override;
   LossCount count(std::span<const Tensor> x) const override;
+  LossSizes sizes(const Shape& logits) const;
   // Says whether a label is there only to fill the place.
   bool ignores(int32_t label) const { return label == -1 || label == options.ignore_index; }
 
   const LossOptions options;
 };
+
+// Throws Error where the labels of a loss with classes_last are not classes.
+void refuse_shares(const TensorSpec& labels);
 
 NodeId softmax_cross_entropy(Graph&, std::string name, NodeId logits, NodeId labels, LossOptions = {});
 

@@ -20,7 +20,7 @@ Graph alexnet(const ModelOptions& options) {
   const PoolOptions pool{.kernel = large ? 3 : 2, .stride = 2};
 
   Graph g("alexnet");
-  const ModelInputs in = add_inputs(g, o);
+  const ImageInputs in = add_image_inputs(g, o);
   NodeId x = relu(g, "features.1", conv2d(g, "features.0", in.images, stem));
   x = max_pool(g, "features.2", x, pool);
   x = relu(g, "features.4", conv2d(g, "features.3", x, {.out = 192, .kernel = 5, .pad = 2}));
@@ -35,7 +35,7 @@ Graph alexnet(const ModelOptions& options) {
   x = relu(g, "classifier.2", linear(g, "classifier.1", x, {.out = 4096}));
   x = dropout(g, "classifier.3", x, *o.dropout);
   x = relu(g, "classifier.5", linear(g, "classifier.4", x, {.out = 4096}));
-  add_loss(g, in, linear(g, "classifier.6", x, {.out = o.classes}), o);
+  add_loss(g, in.labels, linear(g, "classifier.6", x, {.out = o.classes}), o);
   return g;
 }
 

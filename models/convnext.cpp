@@ -54,7 +54,7 @@ NodeId convnext_block(Graph& g, const std::string& name, NodeId x, double droppe
 Graph convnext_tiny(const ModelOptions& options) {
   const ModelOptions o = completed(options, usual_convnext_tiny);
   Graph g("convnext_tiny");
-  const ModelInputs in = add_inputs(g, o);
+  const ImageInputs in = add_image_inputs(g, o);
   const int patch = o.form == Form::imagenet ? 4 : 2;
   NodeId x = in.images;
   int feature = 0, number = 0;  // the number counts the blocks of all stages
@@ -78,7 +78,7 @@ Graph convnext_tiny(const ModelOptions& options) {
              {.out = o.classes,
               .weight_init = Initialiser::normal(o.form == Form::imagenet ? 0.02 : 0),
               .bias_init = Initialiser::constant(0)});
-  add_loss(g, in, x, o);
+  add_loss(g, in.labels, x, o);
   return g;
 }
 

@@ -67,7 +67,7 @@ NodeId stem(Graph& g, NodeId images, Form form) {
 Graph densenet121(const ModelOptions& options) {
   const ModelOptions o = completed(options);
   Graph g("densenet121");
-  const ModelInputs in = add_inputs(g, o);
+  const ImageInputs in = add_image_inputs(g, o);
   NodeId x = stem(g, in.images, o.form);
   for (int block = 1; block <= 4; ++block) {
     if (block > 1) x = transition(g, fmt::format("features.transition{}", block - 1), x);
@@ -77,7 +77,7 @@ Graph densenet121(const ModelOptions& options) {
   x = norm_relu(g, "features.norm5", "features.relu5", x);
   x = flatten(g, "flatten", global_average_pool(g, "avgpool", x));
   x = linear(g, "classifier", x, {.out = o.classes, .bias_init = Initialiser::constant(0)});
-  add_loss(g, in, x, o);
+  add_loss(g, in.labels, x, o);
   return g;
 }
 

@@ -32,7 +32,7 @@ Graph efficientnet_b0(const ModelOptions& options) {
   const ModelOptions o = completed(options, usual_efficientnet_b0);
   const bool large = o.form == Form::imagenet;
   Graph g("efficientnet_b0");
-  const ModelInputs in = add_inputs(g, o);
+  const ImageInputs in = add_image_inputs(g, o);
   NodeId x = normed_conv(g, "features.0", in.images,
                          {.out = 32, .kernel = 3, .stride = large ? 2 : 1, .activation = silu});
   int stage = 0, number = 0;  // the number counts the blocks of all stages
@@ -63,7 +63,7 @@ Graph efficientnet_b0(const ModelOptions& options) {
              {.out = o.classes,
               .weight_init = Initialiser::uniform(1 / std::sqrt(double(drawn_for))),
               .bias_init = Initialiser::constant(0)});
-  add_loss(g, in, x, o);
+  add_loss(g, in.labels, x, o);
   return g;
 }
 

@@ -17,6 +17,7 @@
 #include "framework/error.h"
 #include "framework/files/weights.h"
 #include "framework/json.h"
+#include "layers/attention.h"
 #include "layers/dropout.h"
 #include "layers/input.h"
 #include "layers/operators.h"
@@ -261,11 +262,19 @@ void GraphFile::check_uses() {
           inputs_[from].labels = true;
         else if (!loss)
           computed_with[from] = true;
-        if (!labels && inputs_[from].dtype == DType::i32)
+        const bool integers = inputs_[from].dtype == DType::i32;
+        if (integers && !takes_integers(*node.op, i, node.inputs.size()))
           fail(node, fmt::format("it computes with the integers of '{}'", inputs_[from].name),
-               "only a loss takes them, as labels");
+               "a loss takes them, as labels, an embedding, as numbers of its rows, attention, as documents, "
+               "and "
+               "rotary positions");
+        if (!integers && takes_integers(*node.op, i, node.inputs.size()) && !labels)
+          fail(node, fmt::format("it wants integers, which '{}' has not", inputs_[from].name),
+               "give the input the dtype int32");
       } else if (labels) {
         fail(node, "its labels are computed", "a loss takes its labels from an input of the network");
+      } else if (takes_integers(*node.op, i, node.inputs.size())) {
+        fail(node, "it wants integers, and what is computed has none", "take them from an input");
       } else if (is_loss(nodes_[from - inputs])) {
         fail(node, "it uses a loss", "leave it out");
       }
@@ -285,9 +294,16 @@ namespace {
 
 const StochasticDepth* depth_of(const Op& op) { return dynamic_cast<const StochasticDepth*>(&op); }
 
+// Returns an attention that has a dropout.
+const Attention* dropping_attention(const Op& op) {
+  const auto* attention = dynamic_cast<const Attention*>(&op);
+  return attention && attention->options.dropout > 0 ? attention : nullptr;
+}
+
 // Returns the share of numbers or of channels that a dropout drops.
 std::optional<double> dropped(const Op& op) {
   if (const auto* dropout = dynamic_cast<const Dropout*>(&op)) return dropout->p;
+  if (const Attention* attention = dropping_attention(op)) return double(attention->options.dropout);
   const StochasticDepth* depth = depth_of(op);
   return depth && depth->drop == Drop::channel ? std::optional(depth->p) : std::nullopt;
 }
@@ -338,8 +354,8 @@ void GraphFile::check_shapes() {
     state_->frozen.insert(frozen.begin(), frozen.end());
   }
   const Node& last = graph[graph.size() - 1];
-  if (last.op->type() == "softmax_cross_entropy") {
-    classes_ = graph.shape(last.inputs[0])[1];
+  if (const auto* loss = dynamic_cast<const SoftmaxCrossEntropy*>(last.op.get())) {
+    classes_ = loss->sizes(graph.shape(last.inputs[0])).classes;
     if (classes_ < 2)
       throw Error(fmt::format("{}: the network has one class", origin_), "a loss takes two at least");
   }
@@ -371,6 +387,11 @@ std::shared_ptr<const Op> GraphFile::op_of(const FileNode& node, const ModelOpti
   const StochasticDepth* depth = depth_of(*node.op);
   if (o.dropout && dropped(*node.op)) {
     if (depth) return std::make_shared<StochasticDepth>(*o.dropout, depth->drop, node.name);
+    if (const Attention* attention = dropping_attention(*node.op)) {
+      AttentionOptions options = attention->options;
+      options.dropout = float(*o.dropout);
+      return std::make_shared<Attention>(options, node.name);
+    }
     return std::make_shared<Dropout>(*o.dropout, node.name);
   }
   if (const auto share = dropped_samples(*node.op); share && o.stochastic_depth) {
@@ -426,6 +447,12 @@ void GraphFile::check_form(const ModelOptions& o) const {
                 ExitCode::usage);
   if (o.classes != 0 && o.classes != classes_)
     refuse(fmt::format("a network for {} classes", o.classes), fmt::format("has {}", classes_));
+  if (o.vocabulary != 0 && o.vocabulary != classes_)
+    refuse(fmt::format("a vocabulary of {} tokens", o.vocabulary), fmt::format("has {}", classes_));
+  for (const Input& input : inputs_)
+    if (o.sequence != 0 && input.dtype == DType::i32 && input.shape != std::vector<int64_t>{o.sequence})
+      refuse(fmt::format("a network for sequences of {}", o.sequence),
+             fmt::format("takes '{}' of {}", input.name, fmt::join(input.shape, " x ")));
   for (const Input& input : inputs_) {
     if (input.labels || o.image == 0) continue;
     if (input.shape != std::vector<int64_t>{usual_.channels, o.image, o.image})

@@ -148,13 +148,13 @@ NodeId logits(Graph& g, std::string name, NodeId x, int64_t classes, Initialiser
 }
 
 // Figure 8: the auxiliary head predicts the class from the output of the 17 x 17 modules.
-void auxiliary_head(Graph& g, const ModelInputs& in, NodeId input, const ModelOptions& o) {
+void auxiliary_head(Graph& g, const ImageInputs& in, NodeId input, const ModelOptions& o) {
   Chain x(g, "AuxLogits.", input);
   if (o.form == Form::imagenet) x.average("pool", {.kernel = 5, .stride = 3});
   x.conv("conv0", 128, 1).valid("conv1", 768, 5);
   const NodeId y = flatten(g, "AuxLogits.flatten", global_average_pool(g, "AuxLogits.avgpool", x));
-  add_loss(g, in, logits(g, "AuxLogits.fc", y, o.classes, Initialiser::normal(0.001)), o, "AuxLogits.loss",
-           o.aux);
+  add_loss(g, in.labels, logits(g, "AuxLogits.fc", y, o.classes, Initialiser::normal(0.001)), o,
+           "AuxLogits.loss", o.aux);
 }
 
 }  // namespace
@@ -162,7 +162,7 @@ void auxiliary_head(Graph& g, const ModelInputs& in, NodeId input, const ModelOp
 Graph inception_v3(const ModelOptions& options) {
   const ModelOptions o = completed(options, usual_inception_v3);
   Graph g("inception_v3");
-  const ModelInputs in = add_inputs(g, o);
+  const ImageInputs in = add_image_inputs(g, o);
   NodeId x = inception_stem(g, in.images, o.form);
   x = module_a(g, "Mixed_5b", x, 32);
   x = module_a(g, "Mixed_5c", x, 64);
@@ -179,7 +179,7 @@ Graph inception_v3(const ModelOptions& options) {
   x = dropout(g, "dropout", global_average_pool(g, "avgpool", x), *o.dropout);
   // With torchvision's 0.1, the first loss of ten classes is 3.8 rather than ln 10.
   const Initialiser last = o.form == Form::cifar ? Initialiser::normal(0.01) : weights;
-  add_loss(g, in, logits(g, "fc", flatten(g, "flatten", x), o.classes, last), o);
+  add_loss(g, in.labels, logits(g, "fc", flatten(g, "flatten", x), o.classes, last), o);
   return g;
 }
 

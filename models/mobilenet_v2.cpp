@@ -28,7 +28,7 @@ Graph mobilenet_v2(const ModelOptions& options) {
   const ModelOptions o = completed(options, usual_mobilenet_v2);
   const bool large = o.form == Form::imagenet;
   Graph g("mobilenet_v2");
-  const ModelInputs in = add_inputs(g, o);
+  const ImageInputs in = add_image_inputs(g, o);
   int number = 0;  // within torchvision's `features`
   const auto feature = [&] { return fmt::format("features.{}", number++); };
   NodeId x = normed_conv(g, feature(), in.images,
@@ -50,7 +50,7 @@ Graph mobilenet_v2(const ModelOptions& options) {
   x = linear(
       g, "classifier.1", x,
       {.out = o.classes, .weight_init = Initialiser::normal(0.01), .bias_init = Initialiser::constant(0)});
-  add_loss(g, in, x, o);
+  add_loss(g, in.labels, x, o);
   return g;
 }
 

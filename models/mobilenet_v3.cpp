@@ -47,7 +47,7 @@ Graph mobilenet_v3_large(const ModelOptions& options) {
   const ModelOptions o = completed(options, usual_mobilenet_v3_large);
   const bool large = o.form == Form::imagenet;
   Graph g("mobilenet_v3_large");
-  const ModelInputs in = add_inputs(g, o);
+  const ImageInputs in = add_image_inputs(g, o);
   int number = 0;  // within torchvision's `features`
   const auto feature = [&] { return fmt::format("features.{}", number++); };
   NodeId x = normed_conv(
@@ -69,7 +69,7 @@ Graph mobilenet_v3_large(const ModelOptions& options) {
   x = flatten(g, "flatten", global_average_pool(g, "avgpool", x));
   x = hardswish(g, "classifier.1", linear(g, "classifier.0", x, v3_linear(1280)));
   x = dropout(g, "classifier.2", x, *o.dropout);
-  add_loss(g, in, linear(g, "classifier.3", x, v3_linear(o.classes)), o);
+  add_loss(g, in.labels, linear(g, "classifier.3", x, v3_linear(o.classes)), o);
   return g;
 }
 

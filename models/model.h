@@ -1,9 +1,11 @@
-// Makes the models known by name, each in two forms:
+// Makes the models known by name. Those that read images have two forms:
 //
 //   imagenet   as the paper's table has it, and torchvision: parameters and buffers have the names and shapes
 //              of its state_dict ("layer1.0.conv1.weight"), and start from its distributions
 //   cifar      for 32 x 32 images: what each model changes stands in its header, most often stem and first
 //              pools
+//
+// Those that read tokens have one, with the names and shapes of Hugging Face's state_dict.
 #pragma once
 
 #include <functional>
@@ -19,8 +21,11 @@
 
 namespace antichain {
 
+enum class Reads { images, tokens, arrays };  // arrays: whatever inputs a file's network has
+
 // ModelTraits say how a model differs from the others.
 struct ModelTraits {
+  Reads reads = Reads::images;
   bool cifar_only = false, auxiliary = false;  // no ImageNet form; an auxiliary head, which `aux` weighs
   UsualOptions usual = {};                     // what its function gives to completed()
 };
@@ -43,8 +48,8 @@ std::vector<std::string> model_names();
 // Returns the network of a graph.json as a model of its name, with the general recipe.
 NamedModel model_of(std::shared_ptr<const GraphFile>);
 
-// Throws Error (usage) when the model lacks this form or an auxiliary head, when nothing is what should be
-// frozen, or everything is. Throws Error when its graph has no loss or another micro-batch.
+// Throws Error (usage) when the model lacks this form or an auxiliary head, when an option is for what it does
+// not read, when nothing is what should be frozen, or everything is. Throws Error when its graph has no loss or another micro-batch.
 Graph make_model(const NamedModel&, const ModelOptions& = {});
 inline Graph make_model(std::string_view name, const ModelOptions& options = {}) {
   return make_model(known_model(name), options);

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "framework/adamw.h"
 #include "framework/learning_rate.h"
 #include "framework/sgd.h"
 
@@ -17,7 +18,9 @@ struct Recipe {
   int batch = 64;                 // samples per step
   LearningRateOptions rate;       // its peak, for this batch, and its course
   std::string optimiser = "sgd";  // by the name that --optimiser takes
-  SgdOptions sgd = {};            // where SGD trains it; another optimiser has its own usual values
+  SgdOptions sgd = {};            // where SGD trains it; another optimiser has its own usual values …
+  AdamWOptions adamw = {};        // … but where the recipe's is AdamW, it has these
+  double clip_norm = 0;           // the largest norm of a step's gradients; 0: any
   int epochs = 30;
   std::string source;  // where the values come from
 };

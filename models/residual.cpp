@@ -78,7 +78,7 @@ NodeId stem(Graph& g, NodeId images, int64_t channels, Form form) {
 Graph residual_network(std::string name, const ResidualTable& table, const ModelOptions& options) {
   const ModelOptions o = completed(options);
   Graph g(std::move(name));
-  const ModelInputs in = add_inputs(g, o);
+  const ImageInputs in = add_image_inputs(g, o);
   // torchvision's weights start at 1. On CIFAR-10, ResNet-50 tolerates several times the rate when each block
   // starts as its shortcut: Goyal et al., "Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour", 2017,
   // section 5.1.
@@ -94,7 +94,7 @@ Graph residual_network(std::string name, const ResidualTable& table, const Model
     }
   }
   x = flatten(g, "flatten", global_average_pool(g, "avgpool", x));
-  add_loss(g, in, linear(g, "fc", x, {.out = o.classes}), o);
+  add_loss(g, in.labels, linear(g, "fc", x, {.out = o.classes}), o);
   return g;
 }
 

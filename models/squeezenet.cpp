@@ -48,7 +48,7 @@ Graph squeezenet1_0(const ModelOptions& options) {
   if (o.form == Form::imagenet) stem.stride = 2, stem.pad = 0;
 
   Graph g("squeezenet1_0");
-  const ModelInputs in = add_inputs(g, o);
+  const ImageInputs in = add_image_inputs(g, o);
   NodeId x = conv2d(g, "features.0", in.images, stem);
   x = relu(g, "features.1", x);
   x = pool(g, "features.2", x);
@@ -74,7 +74,7 @@ Graph squeezenet1_0(const ModelOptions& options) {
   x = conv2d(g, "classifier.1", x, last);
   x = relu(g, "classifier.2", x);
   x = flatten(g, "flatten", global_average_pool(g, "classifier.3", x));
-  add_loss(g, in, x, o);
+  add_loss(g, in.labels, x, o);
   return g;
 }
 

@@ -59,7 +59,7 @@ Graph vgg16(const ModelOptions& options) {
   const ModelOptions o = completed(options);
   const int64_t width = o.form == Form::imagenet ? 4096 : 512;
   Graph g("vgg16");
-  const ModelInputs in = add_inputs(g, o);
+  const ImageInputs in = add_image_inputs(g, o);
   NodeId x = features(g, in.images);
   if (o.form == Form::imagenet) x = adaptive_average_pool(g, "avgpool", x, 7);
   x = flatten(g, "flatten", x);
@@ -67,7 +67,7 @@ Graph vgg16(const ModelOptions& options) {
   x = dropout(g, "classifier.2", x, *o.dropout);
   x = relu(g, "classifier.4", fully_connected(g, "classifier.3", x, width, o.form));
   x = dropout(g, "classifier.5", x, *o.dropout);
-  add_loss(g, in, fully_connected(g, "classifier.6", x, o.classes, o.form), o);
+  add_loss(g, in.labels, fully_connected(g, "classifier.6", x, o.classes, o.form), o);
   return g;
 }
 

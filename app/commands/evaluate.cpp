@@ -135,7 +135,8 @@ Graph network_for(const DataSet& test, NetworkOptions form, const EvaluateOption
     const Shape chw = images->image_shape();
     form.image = square_side(test.name(), chw[1], chw[2]);
   }
-  if (form.classes == 0 && brings_classes(options.data)) form.classes = test.classes();
+  if (form.outputs() == 0 && brings_classes(options.data))
+    (form.chosen().traits.reads == Reads::tokens ? form.vocabulary : form.classes) = test.classes();
   return form.made(options.batch);
 }
 
@@ -146,7 +147,7 @@ void run(const EvaluateOptions& options, Rank& rank, SharedData& shared) {
     return "";
   });
   warn_of_crowding(rank);
-  const NetworkOptions form = form_of(options.weights, rank);
+  NetworkOptions form = form_of(options.weights, rank);
   DataOptions data = options.data;
   fit_rows(form, data);
   const std::shared_ptr<const DataSet> test = obtain_data(data, rank, shared).test;

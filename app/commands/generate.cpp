@@ -29,6 +29,7 @@
 #include "framework/error.h"
 #include "framework/json.h"
 #include "framework/parse_number.h"
+#include "layers/attention.h"
 
 namespace antichain {
 namespace {
@@ -79,6 +80,11 @@ int64_t sequence_of(const Graph& graph) {
   if (tokens < 0 || graph[tokens].role() != Role::input || graph.shape(tokens).rank() != 2)
     throw Error(graph.model() + " reads no tokens", "give a network with an input 'tokens'", ExitCode::usage);
   for (const Node& node : graph) {
+    const auto* attention = dynamic_cast<const Attention*>(node.op.get());
+    if (attention && !attention->options.causal)
+      throw Error(fmt::format("{} attends to later tokens in {}, so it does not say what comes next",
+                              graph.model(), node.name),
+                  "give a network whose attention is causal", ExitCode::usage);
     if (node.role() != Role::input) continue;
     const bool known = node.name == "tokens" || node.name == "labels" || node.name == "documents" ||
                        node.name == "positions";

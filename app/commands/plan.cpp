@@ -197,6 +197,8 @@ void add_plan(CLI::App& app) {
         "--precision",
         "--image",
         "--classes",
+        "--sequence",
+        "--vocabulary",
         "--freeze",
         "--optimiser",
         "--ema"})

@@ -263,7 +263,7 @@ ImageSplits read_images(const DataOptions& o) {
   return read_images(got.directory, o);
 }
 
-void fit_rows(const NetworkOptions& network, DataOptions& options) {
+void fit_rows(NetworkOptions& network, DataOptions& options) {
   if (options.names_arrays()) return;
   const bool text = is_text(options);
   if (!text && (options.pack || options.pad))
@@ -271,6 +271,7 @@ void fit_rows(const NetworkOptions& network, DataOptions& options) {
                             options.pack ? "--pack" : "--pad", options.dataset),
                 "leave it out, or give a set of antichain data tokens", ExitCode::usage);
   if (!text) return;
+  network.packed = options.pack && network.chosen().traits.reads == Reads::tokens;
   const Graph graph = network.made(2);
   const NodeId tokens = graph.find("tokens");
   if (tokens < 0 || graph[tokens].role() != Role::input || graph.shape(tokens).rank() != 2)
@@ -287,13 +288,14 @@ void fit_rows(const NetworkOptions& network, DataOptions& options) {
 namespace {
 
 void fit_text(NetworkOptions& network, const std::string& name, int vocabulary) {
-  if (network.classes != 0 && network.classes < vocabulary)
-    throw Error(fmt::format("the network has a vocabulary of {} tokens, but {} one of {}", network.classes,
+  if (network.outputs() != 0 && network.outputs() < vocabulary)
+    throw Error(fmt::format("the network has a vocabulary of {} tokens, but {} one of {}", network.outputs(),
                             name, vocabulary),
                 network.graph.given() ? "give a data set with fewer, or write the network again for this one"
-                                      : "leave out --classes",
+                                      : "leave out --vocabulary",
                 ExitCode::usage);
-  if (network.classes == 0) network.classes = vocabulary;
+  if (network.outputs() == 0 && network.chosen().traits.reads == Reads::tokens)
+    network.vocabulary = vocabulary;
 }
 
 }  // namespace

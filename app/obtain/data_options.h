@@ -78,7 +78,7 @@ bool brings_classes(const DataOptions&);
 void fit_network(NetworkOptions&, DataOptions&, SharedData&);
 // Cuts text into rows as long as the network's. Throws a usage Error where the data set is text and the
 // network reads no tokens, or the other way about. Does nothing where the file is not here.
-void fit_rows(const NetworkOptions&, DataOptions&);
+void fit_rows(NetworkOptions&, DataOptions&);
 
 // Collective: rank 0 finds the data, and the others read the file or folder that it names.
 DataSplits obtain_data(const DataOptions&, Rank&, SharedData&);

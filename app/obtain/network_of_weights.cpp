@@ -17,7 +17,7 @@ void add_weights_options(CLI::App& app, WeightsOptions& o) {
   add_form_options(app, o.network);
   CLI::Option* model = app.get_option("--model");
   model->required(false)->description(model->get_description() + " [a checkpoint's own]");
-  for (const char* of_a_model : {"--form", "--classes", "--aux"})
+  for (const char* of_a_model : {"--form", "--classes", "--aux", "--sequence", "--vocabulary"})
     app.get_option(of_a_model)->needs(model);  // a checkpoint has its own, and a graph one form
   add_option(
       app, "Weights", "--weights FILE", o.file, {},
@@ -41,11 +41,12 @@ NetworkOptions form_of(const WeightsOptions& options, Rank& rank) {
       throw Error(fmt::format("{} has weights of {}, which is a network from a graph.json (graph {})",
                               options.file, facts["model"], hash),
                   "give --graph", ExitCode::usage);
-    return fmt::format("{} {} {} {}", facts["model"], facts["form"], facts["classes"],
-                       facts["auxiliary loss"]);
+    return fmt::format("{} {} {} {} {} {}", facts["model"], facts["form"], facts["classes"],
+                       facts["auxiliary loss"], facts["sequence"], facts["vocabulary"]);
   });
   NetworkOptions form = options.network;
-  std::istringstream(said) >> form.model >> form.form >> form.classes >> form.aux;
+  std::istringstream(said) >> form.model >> form.form >> form.classes >> form.aux >> form.sequence >>
+      form.vocabulary;
   return form;
 }
 

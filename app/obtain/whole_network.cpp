@@ -10,6 +10,7 @@
 #include "app/job/preflight.h"
 #include "app/obtain/init_weights.h"
 #include "framework/error.h"
+#include "layers/softmax_cross_entropy.h"
 #include "pipeline/run/finite.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/train/weights_io.h"
@@ -93,7 +94,14 @@ NodeId WholeNetwork::logits_node() const {
 
 Shape WholeNetwork::output() const { return graph_.shape(logits_node()); }
 
-int WholeNetwork::class_axis() const { return 1; }
+int WholeNetwork::class_axis() const {
+  const NodeId logits = logits_node();
+  for (const NodeId consumer : graph_.consumers(logits)) {
+    const auto* loss = dynamic_cast<const SoftmaxCrossEntropy*>(graph_[consumer].op.get());
+    if (loss && loss->options.classes_last) return graph_.shape(logits).rank() - 1;
+  }
+  return 1;
+}
 
 WholeNetwork::Output WholeNetwork::run(BatchSource& source, float rate, int padding) {
   Output output;

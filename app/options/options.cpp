@@ -28,7 +28,7 @@ namespace {
 using enum OptionKind;
 
 constexpr int64_t most_samples = 1'000'000, most_microbatches = 4096, most_ranks = 1024;
-constexpr int64_t most_pixels_a_side = 16'384;
+constexpr int64_t most_pixels_a_side = 16'384, most_tokens_a_sample = 1 << 20;
 constexpr double most_watchdog_s = 1e6;
 constexpr const char *network_group = "Network", *machine_group = "Machine";
 
@@ -71,6 +71,9 @@ ModelOptions NetworkOptions::model_options(int of_samples) const {
           .microbatch = of_samples,
           .classes = classes,
           .image = image,
+          .sequence = sequence,
+          .vocabulary = vocabulary,
+          .packed = packed,
           .label_smoothing = float(label_smoothing),
           .soft_labels = soft_labels,
           .dropout = dropout,
@@ -140,6 +143,18 @@ void add_label_smoothing_option(CLI::App& app, double& share) {
              "share of the target that is spread over all classes", {network, "label smoothing"});
 }
 
+void add_token_options(CLI::App& app, NetworkOptions& o) {
+  const auto usual = [&o] { return o.chosen().traits.usual; };
+  const OptionGroup add(app, network_group);
+  add("--sequence N", o.sequence, whole_between(1, most_tokens_a_sample),
+      "tokens of a sample, of a network that reads tokens [the model's]",
+      {network, "sequence", [=, &o] { return std::to_string(o.sequence ? o.sequence : usual().sequence); }});
+  add("--vocabulary N", o.vocabulary, whole_between(2, 1'000'000),
+      "different tokens [the data set's, or the model's]",
+      {network, "vocabulary",
+       [=, &o] { return std::to_string(o.vocabulary ? o.vocabulary : usual().vocabulary); }});
+}
+
 void add_microbatches_option(CLI::App& app, int& microbatches, const std::string& group) {
   add_option(app, group, "--microbatches N", microbatches, whole_between(1, most_microbatches),
              "parts of equal size that a batch is cut into, one after the other through the pipeline",
@@ -175,6 +190,7 @@ void add_network_options(CLI::App& app, NetworkOptions& o) {
              "height and width in pixels [the data set's, or the form's usual]",
              {network});  // the data determine it
   add_classes_option(app, o.classes, "the data set's, or the form's usual");
+  add_token_options(app, o);
 }
 
 void settle_batch(NetworkOptions& o) {

@@ -39,8 +39,12 @@ struct NetworkOptions {            // which network, and how it is fed
   std::vector<std::string> freeze;                  // patterns of names: what is not trained
   int image = 0;                                    // H = W in pixels; 0: the form's usual, or the data set's
   int classes = 0;                                  // the same
+  int sequence = 0, vocabulary = 0;                 // of tokens; 0: the model's usual, or the data set's
+  bool packed = false;                              // the data set's samples have several documents
   std::string precision = "float32";
 
+  // Returns how many classes a loss tells apart: tokens, where the network reads those.
+  int outputs() const { return vocabulary != 0 ? vocabulary : classes; }
   int microbatch() const;  // samples; Error when the batch can't be cut evenly
   NamedModel chosen() const { return graph.or_known(model); }
   ModelOptions model_options(int microbatch) const;
@@ -77,6 +81,8 @@ CLI::Option* add_freeze_option(CLI::App&, std::vector<std::string>& patterns);
 // Add --classes, of a network that is not from a graph, and --label-smoothing.
 void add_classes_option(CLI::App&, int& classes, const std::string& usual);
 void add_label_smoothing_option(CLI::App&, double& share);
+// Adds --sequence and --vocabulary.
+void add_token_options(CLI::App&, NetworkOptions&);
 void add_network_options(CLI::App&, NetworkOptions&);
 void settle_batch(NetworkOptions&);  // once all options are read
 void add_microbatches_option(CLI::App&, int& microbatches, const std::string& group);

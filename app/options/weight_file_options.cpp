@@ -16,6 +16,7 @@ void add_form_options(CLI::App& app, NetworkOptions& o) {
   add_form_option(app, o.form);
   add_classes_option(app, o.classes, "10 or 1000, as is usual of the form");
   add_aux_option(app, o.aux);
+  add_token_options(app, o);
 }
 
 void add_one_rank_options(CLI::App& app, MachineOptions& o) {

@@ -10,7 +10,8 @@
 
 namespace antichain {
 
-// Adds --model and --graph, and what changes the shapes of a network's tensors: --form, --classes and --aux.
+// Adds --model and --graph, and what changes the shapes of a network's tensors: --form, --classes, --aux,
+// --sequence and --vocabulary.
 void add_form_options(CLI::App&, NetworkOptions&);
 
 // Adds --device and --threads, for commands that run on one rank.

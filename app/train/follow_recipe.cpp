@@ -16,7 +16,8 @@ namespace {
 // These are the options that a recipe has a value for.
 constexpr const char* filled[] = {"--batch",         "--lr",        "--lr-schedule", "--warmup-steps",
                                   "--warmup-epochs", "--optimiser", "--momentum",    "--weight-decay",
-                                  "--decay-groups",  "--epochs"};
+                                  "--decay-groups",  "--beta1",     "--beta2",       "--clip-norm",
+                                  "--lr-final",      "--epochs"};
 
 // Returns "cosine" or "200 steps of warm-up, then cosine".
 std::string course(const std::string& schedule, int64_t warmup_steps) {
@@ -35,6 +36,7 @@ void follow_recipe(const CLI::App& train, TrainCommandOptions& o) {
     o.rate.schedule = recipe.rate.schedule;
     if (open("--warmup-steps") && open("--warmup-epochs")) o.recipe_warmup_steps = recipe.rate.warmup_steps;
     o.course_epochs = recipe.epochs;
+    if (open("--lr-final")) o.rate.final_rate = recipe.rate.final_rate * o.rate.peak / recipe.rate.peak;
   }
   if (open("--epochs") && open("--steps")) o.epochs = recipe.epochs;
   if (o.epochs > 0) o.course_epochs = o.epochs;
@@ -61,7 +63,7 @@ std::string describe_recipe(const TrainCommandOptions& o, int64_t batches) {
 
 WatchedRun watched_run(const TrainCommandOptions& o) {
   return {.model = o.network.model,
-          .classes = o.network.classes,
+          .classes = o.network.outputs(),
           .peak = o.rate.peak,
           .recipe_peak = usual_peak(o.optimiser, recipe_of(o.network.chosen()), o.network.batch)};
 }

@@ -151,8 +151,10 @@ void add_optimiser_options(CLI::App& app, OptimiserOptions& o) {
       "sgd, muon: the mean gradient's decay a step [the recipe's; muon: 0.95]", {recipe, "momentum"});
   add("--nesterov,!--no-nesterov", o.nesterov, {},
       "sgd, muon: Nesterov's momentum [the default]; --no-nesterov: plain momentum", {recipe, "nesterov"});
-  add("--beta1 X", o.beta1, decay, "adamw, muon: the mean gradient's decay a step", {recipe, "beta1"});
-  add("--beta2 X", o.beta2, decay, "adamw, muon: the mean square's decay a step", {recipe, "beta2"});
+  add("--beta1 X", o.beta1, decay, "adamw, muon: the mean gradient's decay a step [the recipe's]",
+      {recipe, "beta1"});
+  add("--beta2 X", o.beta2, decay, "adamw, muon: the mean square's decay a step [the recipe's]",
+      {recipe, "beta2"});
   add("--epsilon X", o.epsilon, number_between(1e-30, 1), "adamw, muon: added to the root of the mean square",
       {recipe, "epsilon"});
   add("--weight-decay X", o.weight_decay, number_between(0, 1e6),
@@ -179,7 +181,7 @@ void add_optimiser_options(CLI::App& app, OptimiserOptions& o) {
       {recipe, "weight decays of parameters"});
   add("--clip-norm X", o.clip_norm, number_between(0, 1e30),
       "scale the gradients of a step where the norm of all of them is larger; all ranks agree on it before "
-      "they update, so steps do not overlap; 0: gradients stay as they are",
+      "they update, so steps do not overlap; 0: gradients stay as they are [the recipe's]",
       {recipe, "largest norm of the gradients"});
   add_average_option(app, o,
                      "keep an average of the weights, with this decay a step: it is what is evaluated, and "
@@ -201,7 +203,13 @@ void settle_optimiser(const CLI::App& command, const Recipe& recipe, OptimiserOp
 OptimiserOptions usual_options(const std::string& name, const Recipe& recipe) {
   OptimiserOptions usual = choice(name).usual;
   usual.name = name;
-  if (name == "sgd") usual.momentum = recipe.sgd.momentum, usual.weight_decay = recipe.sgd.weight_decay;
+  usual.clip_norm = recipe.clip_norm;
+  if (name == "sgd") {
+    usual.momentum = recipe.sgd.momentum, usual.weight_decay = recipe.sgd.weight_decay;
+  } else if (name == "adamw" && recipe.optimiser == "adamw") {
+    usual.beta1 = recipe.adamw.beta1, usual.beta2 = recipe.adamw.beta2;
+    usual.weight_decay = float(recipe.adamw.weight_decay);
+  }
   return usual;
 }
 
@@ -212,6 +220,9 @@ void follow_recipe(const CLI::App& train, const Recipe& recipe, OptimiserOptions
   if (open("--momentum")) o.momentum = usual.momentum;
   if (open("--weight-decay")) o.weight_decay = usual.weight_decay;
   if (open("--decay-groups")) o.decay_groups = usual.decay_groups;
+  if (open("--beta1")) o.beta1 = usual.beta1;
+  if (open("--beta2")) o.beta2 = usual.beta2;
+  if (open("--clip-norm")) o.clip_norm = usual.clip_norm;
 }
 
 double usual_peak(const OptimiserOptions& o, const Recipe& recipe, int batch) {

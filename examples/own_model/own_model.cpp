@@ -21,7 +21,7 @@ NodeId unit(Graph& g, const std::string& name, NodeId x, int64_t channels, int s
 Graph skipnet(const ModelOptions& options) {
   const ModelOptions o = completed(options);
   Graph g("skipnet");
-  const ModelInputs in = add_inputs(g, o);
+  const ImageInputs in = add_image_inputs(g, o);
   std::vector<NodeId> scales;
   NodeId x = unit(g, "stem", in.images, 16, 1);
   for (int64_t channels : {16, 32, 64}) {
@@ -33,7 +33,7 @@ Graph skipnet(const ModelOptions& options) {
     scales.push_back(global_average_pool(g, stage + ".mean", x));
   }
   x = flatten(g, "flatten", concat(g, "scales", scales));
-  add_loss(g, in, linear(g, "classifier", x, {.out = o.classes}), o);
+  add_loss(g, in.labels, linear(g, "classifier", x, {.out = o.classes}), o);
   return g;
 }
 

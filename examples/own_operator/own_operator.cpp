@@ -15,12 +15,12 @@ NodeId unit(Graph& g, const std::string& name, NodeId x, int64_t channels, int s
 Graph slopenet(const ModelOptions& options) {
   const ModelOptions o = completed(options);
   Graph g("slopenet");
-  const ModelInputs in = add_inputs(g, o);
+  const ImageInputs in = add_image_inputs(g, o);
   const NodeId first = unit(g, "first", in.images, 16, 2);
   const NodeId second = unit(g, "second", first, 16, 1);
   const NodeId third = unit(g, "third", add(g, "sum", first, second), 32, 2);
   const NodeId rows = flatten(g, "flatten", global_average_pool(g, "mean", third));
-  add_loss(g, in, linear(g, "classifier", rows, {.out = o.classes}), o);
+  add_loss(g, in.labels, linear(g, "classifier", rows, {.out = o.classes}), o);
   return g;
 }
 

@@ -141,12 +141,18 @@ class ByEntry {
   ByEntry(const std::vector<StateEntry>& entries, const Weights& weights, const StateDict::Names& others)
       : weights_(weights) {
     for (const auto& [name, of] : others) others_[of].push_back(name);
-    const bool as_named = std::ranges::any_of(entries, [&](const StateEntry& e) { return find(e); });
-    if (!as_named) prefix_ = prefix_of(weights);
+    const auto has_any = [&] {
+      return std::ranges::any_of(entries, [&](const StateEntry& e) { return find(e); });
+    };
+    if (has_any()) return;
+    prefix_ = prefix_of(weights);
+    if (has_any() || entries.empty()) return;
+    const std::string& first = entries[0].file_name;
+    left_out_ = first.substr(0, first.find('.') + 1);
   }
   const NamedTensor* find(const StateEntry& entry) const {
-    const NamedTensor* found = weights_.find(prefix_ + entry.file_name);
-    if (!found) found = weights_.find(prefix_ + entry.name);
+    const NamedTensor* found = named(entry.file_name);
+    if (!found) found = named(entry.name);
     const std::vector<const NamedTensor*> others = by_other_names(entry);
     return found || others.empty() ? found : others.front();
   }
@@ -154,18 +160,40 @@ class ByEntry {
     std::vector<const NamedTensor*> found;
     if (const auto names = others_.find(entry.file_name); names != others_.end())
       for (const std::string& name : names->second)
-        if (const NamedTensor* tensor = weights_.find(prefix_ + name)) found.push_back(tensor);
+        if (const NamedTensor* tensor = named(name)) found.push_back(tensor);
     return found;
   }
 
  private:
+  const NamedTensor* named(std::string_view name) const {
+    if (name.starts_with(left_out_)) name.remove_prefix(left_out_.size());
+    return weights_.find(prefix_ + std::string(name));
+  }
+
   const Weights& weights_;
-  std::string prefix_;
+  std::string prefix_;                                      // of all of the file's names
+  std::string left_out_;                                    // of those of the network
   std::map<std::string, std::vector<std::string>> others_;  // by the first name in files
 };
 
 bool counts_batches(const StateEntry& entry) {
   return entry.buffer && entry.spec->dtype == DType::i32 && entry.spec->name == "num_batches_tracked";
+}
+
+// Says whether a tensor is one that Hugging Face's modules keep, and old files of theirs have: a causal mask,
+// what it puts in the place of hidden scores, the frequencies of rotary positions, or the positions.
+bool is_computed(const NamedTensor& tensor) {
+  const auto is = [&](std::string_view ending, size_t rank) {
+    return tensor.name.ends_with(ending) && tensor.shape.size() == rank;
+  };
+  return is(".attn.bias", 4) || is(".attn.masked_bias", 0) || is(".rotary_emb.inv_freq", 1) ||
+         is(".position_ids", 2);
+}
+
+// Returns "'a'" or "'a' and 2 more WHAT".
+std::string and_more(const std::vector<std::string>& names, const std::string& what) {
+  return names.size() == 1 ? fmt::format("'{}'", names[0])
+                           : fmt::format("'{}' and {} more{}", names[0], names.size() - 1, what);
 }
 
 }  // namespace
@@ -175,7 +203,7 @@ Fitted fit(const Graph& graph, const Weights& weights, Fit how, const std::strin
   std::set<const NamedTensor*> known;
   const std::vector<StateEntry> entries = state_entries(graph);
   const ByEntry file(entries, weights, other_names(graph));
-  std::vector<std::string> counts;
+  std::vector<std::string> counts, computed;
   for (const StateEntry& entry : entries) {
     const NamedTensor* tensor = file.find(entry);
     if (!tensor && counts_batches(entry)) {
@@ -197,16 +225,19 @@ Fitted fit(const Graph& graph, const Weights& weights, Fit how, const std::strin
       fitted.skipped.push_back(why);
   }
   for (const NamedTensor& tensor : weights)
-    if (!known.contains(&tensor))
+    if (!known.contains(&tensor) && is_computed(tensor))
+      computed.push_back(tensor.name);
+    else if (!known.contains(&tensor))
       fitted.skipped.push_back(fmt::format("'{}' is not in the network", tensor.name));
 
   const bool fits = fitted.skipped.empty() || (how == Fit::partial && !fitted.entries.empty());
   if (fits && !counts.empty())
     fitted.skipped.push_back(
-        counts.size() == 1
-            ? fmt::format("'{}' is not in the file, and counts from 0", counts[0])
-            : fmt::format("'{}' and {} more counts of batches are not in the file, and begin at 0", counts[0],
-                          counts.size() - 1));
+        counts.size() == 1 ? fmt::format("'{}' is not in the file, and counts from 0", counts[0])
+                           : and_more(counts, " counts of batches") + " are not in the file, and begin at 0");
+  if (fits && !computed.empty())
+    fitted.skipped.push_back(and_more(computed, "") +
+                             " in the file: masks or positions, which the network computes");
   if (fits) return fitted;
   const size_t others = fitted.skipped.size() - 1;
   throw Error(fmt::format("{} does not fit {}: {}{}", origin, graph.model(), fitted.skipped[0],

@@ -87,6 +87,11 @@ class LayerNormKernel : public Kernel {
       RowNormals normal;
       for (int64_t r = 0; r < tile.rows; ++r) {
         const double variance = std::max(squares[r], 0.0) / double(all_.place.length);
+        if (!options_.centred) {
+          normal.mean[r] = normal.shift[r] = 0;
+          normal.scale[r] = float(1 / std::sqrt(variance + mean[r] * mean[r] + double(options_.eps)));
+          continue;
+        }
         const double scale = 1 / std::sqrt(variance + double(options_.eps));
         normal.mean[r] = float(mean[r]);
         normal.scale[r] = float(scale);
@@ -152,7 +157,7 @@ class LayerNormKernel : public Kernel {
   }
 
   // With g = dy · weight, of which means are taken over a row of n numbers:
-  //   dx = (g − Σ g / n − x̂ · Σ (g · x̂) / n) / sqrt(variance + eps)
+  //   dx = (g − Σ g / n − x̂ · Σ (g · x̂) / n) / sqrt(variance + eps), without Σ g / n where it is not centred
   // `columns`: where the sums for bias and weight go, or nullptr.
   void backward(const Tile& tile, const Backward& b, const float* weight, double* columns) const {
     const RowNormals normal = stashed(b.stash[0], tile);
@@ -166,7 +171,7 @@ class LayerNormKernel : public Kernel {
       const double share = double(normal.scale[r]) / double(all_.place.length);
       g.a[r] = normal.scale[r];
       g.b[r] = float(-share * product[r]);
-      g.c[r] = float(-share * sum[r]);
+      g.c[r] = options_.centred ? float(-share * sum[r]) : 0;
     }
     loops_.gradient(x, dy, b.dx[0].data<T>() + tile.at, b.into_dx(0) == Into::accumulate, all_.place,
                     tile.rows, normal, g, weight);

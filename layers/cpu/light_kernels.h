@@ -7,6 +7,7 @@
 namespace antichain::cpu {
 
 KernelEntry activate_entry();
+KernelEntry attention_entry();
 KernelEntry batch_norm_entry();
 KernelEntry group_norm_entry();
 KernelEntry interpolate_entry();
@@ -18,15 +19,20 @@ KernelEntry average_pool_entry();
 KernelEntry adaptive_average_pool_entry();
 KernelEntry global_average_pool_entry();
 KernelEntry add_entry();
+KernelEntry class_token_entry();
 KernelEntry concat_entry();
+KernelEntry constant_entry();
 KernelEntry dropout_entry();
 KernelEntry elementwise_entry();
+KernelEntry embedding_entry();
 KernelEntry formula_loss_entry();
+KernelEntry gather_entry();
 KernelEntry layer_scale_entry();
 KernelEntry mean_entry();
 KernelEntry multiply_entry();
 KernelEntry permute_entry();
 KernelEntry reshape_entry();
+KernelEntry rotary_entry();
 KernelEntry slice_entry();
 KernelEntry softmax_entry();
 KernelEntry softmax_cross_entropy_entry();

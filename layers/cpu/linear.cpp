@@ -1,4 +1,5 @@
-// Linear layers use oneDNN's inner product and matrix product, all in plain row-major order.
+// Linear layers use oneDNN's inner product and matrix product, all in plain row-major order. The positions of
+// all samples are rows of one matrix.
 //
 // In bf16 the forward pass and the input gradient each want weights in a format of their own: they are
 // prepared once a step. Products are summed in float32, and weight gradients stay float32.
@@ -19,12 +20,13 @@ class LinearKernel : public Kernel {
  public:
   LinearKernel(const Linear& op, const Shape& x, Precision precision)
       : has_bias_(op.options.bias),
+        in_first_(op.options.in_first),
         type_(type_of(storage(precision))),
-        n_(x[0]),
-        in_(x[1]),
+        n_(LinearSizes(op, x).rows),
+        in_(LinearSizes(op, x).in),
         out_(op.options.out),
         x_(describe_plain({n_, in_}, type_)),
-        w_(describe_plain({out_, in_})),
+        w_(in_first_ ? transposed(out_, in_) : describe_plain({out_, in_})),
         bias_(has_bias_ ? describe_plain({out_}) : Desc()),
         y_(describe_plain({n_, out_}, type_)) {
     checked("create a linear layer", [&] { create(); });
@@ -87,17 +89,26 @@ class LinearKernel : public Kernel {
     added_product_ = weight_product(true);
   }
 
-  // Makes the product dw (out x in, float32) = dyᵀ · x, or the one that adds it to dw.
+  // Makes the product dw (float32) = dyᵀ · x, or xᵀ · dy where the weight is in x out, or the one that adds it
+  // to dw.
   Primitive weight_product(bool adds) const {
     dnnl::primitive_attr attributes = user_scratchpad();
     dnnl::post_ops sum;
     sum.append_sum();
     if (adds) attributes.set_post_ops(sum);
     return {"create a linear layer's weight gradient",
-            pass_of<dnnl::matmul>(attributes, dy_transposed(), x_, w_)};
+            pass_of<dnnl::matmul>(attributes, turned(), in_first_ ? y_ : x_, stored())};
   }
 
-  Desc dy_transposed() const { return {{out_, n_}, type_, dnnl::memory::dims{1, out_}}; }
+  // Describes the transpose of a plain matrix, columns x rows.
+  static Desc transposed(int64_t rows, int64_t columns,
+                         dnnl::memory::data_type type = dnnl::memory::data_type::f32) {
+    return {{rows, columns}, type, dnnl::memory::dims{1, rows}};
+  }
+  // Returns the first factor of the weight gradient, dyᵀ or xᵀ.
+  Desc turned() const { return in_first_ ? transposed(in_, n_, type_) : transposed(out_, n_, type_); }
+  // Returns the weight as a plain matrix in the order in which it is stored.
+  Desc stored() const { return in_first_ ? describe_plain({in_, out_}) : w_; }
 
   // Writes straight into the gradients, whether they are overwritten or added to: no workspace as large as
   // the weights is needed.
@@ -105,34 +116,47 @@ class LinearKernel : public Kernel {
     const bool adds = b.into == Into::accumulate;
     if (b.dw[0]) in_float32() ? multiply(b, adds) : multiply_bf16(context, b, adds);
     if (!has_bias_ || b.dw.size() < 2 || !b.dw[1]) return;
-    with_type(b.dy.dtype(), [&]<class T>() { sum_rows(b.dy.data<T>(), b.dw[1].data<float>(), adds); });
+    with_type(b.dy.dtype(),
+              [&]<class T>() { sum_rows(b.dy.data<T>(), b.dw[1].data<float>(), adds, context.threads()); });
   }
 
   void multiply(const Backward& b, bool adds) const {
+    const float *x = b.x[0].data<float>(), *dy = b.dy.data<float>();
+    const int64_t rows = in_first_ ? in_ : out_, columns = in_first_ ? out_ : in_;
     const auto status =
-        dnnl::sgemm('T', 'N', out_, in_, n_, 1, b.dy.data<float>(), out_, b.x[0].data<float>(), in_,
-                    adds ? 1.0f : 0.0f, b.dw[0].data<float>(), in_);
+        dnnl::sgemm('T', 'N', rows, columns, n_, 1, in_first_ ? x : dy, rows, in_first_ ? dy : x, columns,
+                    adds ? 1.0f : 0.0f, b.dw[0].data<float>(), columns);
     ANTICHAIN_CHECK(status == dnnl::status::success, "oneDNN multiplies two matrices");
   }
 
   void multiply_bf16(Context& context, const Backward& b, bool adds) const {
     const Primitive& product = adds ? added_product_ : product_;
     Workspace workspace(context, product.scratch_bytes());
-    product.run(workspace, {{DNNL_ARG_SRC, dy_transposed(), b.dy.raw()},
-                            {DNNL_ARG_WEIGHTS, x_, b.x[0].raw()},
-                            {DNNL_ARG_DST, w_, b.dw[0].raw()}});
+    product.run(workspace, {{DNNL_ARG_SRC, turned(), (in_first_ ? b.x[0] : b.dy).raw()},
+                            {DNNL_ARG_WEIGHTS, in_first_ ? y_ : x_, (in_first_ ? b.dy : b.x[0]).raw()},
+                            {DNNL_ARG_DST, stored(), b.dw[0].raw()}});
   }
 
+  // Each sum is in the order of the rows. Threads share columns.
   template <class T>
-  void sum_rows(const T* dy, float* db, bool adds) const {
-    for (int64_t k = 0; k < out_; ++k) {
-      double sum = adds ? db[k] : 0;
-      for (int64_t i = 0; i < n_; ++i) sum += float(dy[i * out_ + k]);
-      db[k] = float(sum);
-    }
+  void sum_rows(const T* dy, float* db, bool adds, int threads) const {
+    constexpr int64_t together = 16;
+    for_each_plane((out_ + together - 1) / together, threads, [&](int64_t part) {
+      const int64_t first = part * together, count = std::min(together, out_ - first);
+      double sums[together] = {};
+      for (int64_t k = 0; adds && k < count; ++k) sums[k] = db[first + k];
+      for (int64_t i = 0; i < n_; ++i) {
+        const T* row = dy + i * out_ + first;
+        if (count == together)
+          for (int64_t k = 0; k < together; ++k) sums[k] += float(row[k]);
+        else
+          for (int64_t k = 0; k < count; ++k) sums[k] += float(row[k]);
+      }
+      for (int64_t k = 0; k < count; ++k) db[first + k] = float(sums[k]);
+    });
   }
 
-  bool has_bias_;
+  bool has_bias_, in_first_;
   dnnl::memory::data_type type_;  // of x and y
   int64_t n_, in_, out_;
   Desc x_, w_, bias_, y_, w_forward_, w_backward_;

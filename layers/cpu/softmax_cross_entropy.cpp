@@ -1,16 +1,19 @@
 // Softmax cross-entropy computes in double precision: it is a few thousand numbers, and every gradient begins
 // here. The logarithm of the sum of exponentials is taken relative to the largest logit, so that nothing
-// overflows.
+// overflows. With classes_last it may be millions of numbers, which have loops of their own
+// (layers/cpu/cross_entropy_loops.h).
 #include "layers/softmax_cross_entropy.h"
 
 #include <fmt/format.h>
 
 #include <Eigen/Core>
+#include <algorithm>
 #include <cmath>
 
 #include "framework/context.h"
 #include "framework/error.h"
-#include "layers/cpu/for_each_range.h"
+#include "layers/cpu/activation.h"
+#include "layers/cpu/cross_entropy_loops.h"
 #include "layers/cpu/light_kernels.h"
 
 namespace antichain::cpu {
@@ -77,9 +80,9 @@ class SoftmaxCrossEntropyKernel : public Kernel {
  public:
   SoftmaxCrossEntropyKernel(const SoftmaxCrossEntropy& op, const Shape& logits)
       : op_(op.options),
-        samples_(logits[0]),
-        classes_(logits[1]),
-        positions_(logits.elements() / (samples_ * classes_)),
+        samples_(op.sizes(logits).samples),
+        classes_(op.sizes(logits).classes),
+        positions_(op.sizes(logits).positions),
         smoothing_(op.options.label_smoothing) {
     weights_ = Row::Ones(classes_);
     for (size_t k = 0; k < op.options.class_weights.size(); ++k)
@@ -146,16 +149,118 @@ class SoftmaxCrossEntropyKernel : public Kernel {
   Row weights_;
 };
 
+// What forward leaves of a position for the loss of its sample.
+struct PositionLoss {
+  double loss, right;
+};
+
+// The logits of each position lie one behind the other. The stash has the largest logit and the sum of
+// exponentials of each position.
+template <class T>
+class ClassesLastKernel : public Kernel {
+ public:
+  ClassesLastKernel(const SoftmaxCrossEntropy& op, const Shape& logits)
+      : op_(op.options),
+        sizes_(op.sizes(logits)),
+        smoothing_(double(op.options.label_smoothing)),
+        loops_(best_loops<CrossEntropyLoops<T>>()) {
+    const std::vector<float>& weights = op_.options.class_weights;
+    for (const float weight : weights) mean_weight_ += double(weight) / double(weights.size());
+    if (weights.empty()) mean_weight_ = 1;
+  }
+
+  static int64_t rows(const LossSizes& sizes) { return sizes.samples * sizes.positions; }
+  static int64_t workspace_bytes(const LossSizes& sizes) {
+    return rows(sizes) * int64_t(sizeof(PositionLoss));
+  }
+
+  void forward(Context& context, const Forward& f) const override {
+    const Classes labels(f.x[1], sizes_.classes, op_);
+    labels.check(sizes_.samples, sizes_.positions, sizes_.classes);
+    auto* outcomes = reinterpret_cast<PositionLoss*>(context.workspace(workspace_bytes(sizes_)));
+    double* kept = f.stash.empty() ? nullptr : f.stash[0].data<double>();
+    for_each_plane(rows(sizes_), context.threads(), [&](int64_t i) {
+      RowSums sums{};
+      outcomes[i] = {};
+      if (!labels.pads(i)) {
+        const T* row = f.x[0].data<T>() + i * sizes_.classes;
+        loops_.sums(row, sizes_.classes, weights(), smoothing_ > 0, &sums);
+        const double offset = double(sums.largest) + std::log(sums.sum);
+        const double own = double(float(row[labels.top(i)])) - offset;
+        const double mean = sums.total / double(sizes_.classes) - mean_weight_ * offset;
+        outcomes[i].loss = -(1 - smoothing_) * labels.sum(i) * own - (smoothing_ > 0 ? smoothing_ * mean : 0);
+        outcomes[i].right = sums.at == labels.top(i);
+      }
+      if (kept) kept[2 * i] = double(sums.largest), kept[2 * i + 1] = sums.sum;
+    });
+    for (int64_t n = 0; n < sizes_.samples; ++n) {
+      PositionLoss all{};
+      for (int64_t i = n * sizes_.positions; i < (n + 1) * sizes_.positions; ++i) {
+        all.loss += outcomes[i].loss;
+        all.right += outcomes[i].right;
+      }
+      f.y.data<float>()[2 * n] = float(all.loss);
+      f.y.data<float>()[2 * n + 1] = float(all.right / double(sizes_.positions));
+    }
+  }
+
+  void backward(Context& context, const Backward& b) const override {
+    if (b.dx.empty() || !b.dx[0]) return;
+    const Classes labels(b.x[1], sizes_.classes, op_);
+    const double* kept = b.stash[0].data<double>();
+    const double scale = double(b.loss_scale), share = smoothing_ / double(sizes_.classes);
+    for_each_plane(rows(sizes_), context.threads(), [&](int64_t i) {
+      const T* row = b.x[0].data<T>() + i * sizes_.classes;
+      T* dx = b.dx[0].data<T>() + i * sizes_.classes;
+      if (labels.pads(i)) {
+        std::fill_n(dx, sizes_.classes, T(0.0f));
+        return;
+      }
+      // The sum of the target, and what its class has more than the others.
+      const double own = (1 - smoothing_) * labels.sum(i), sum = own + smoothing_ * mean_weight_;
+      const double factor = scale * sum / kept[2 * i + 1];
+      loops_.gradient(row, dx, sizes_.classes, weights(),
+                      {float(kept[2 * i]), float(factor), float(scale * share)});
+      const Eigen::Index label = labels.top(i);
+      const double exponential = std::exp(double(float(row[label])) - kept[2 * i]);
+      const double weight = weights() ? double(weights()[label]) : 1;
+      dx[label] = T(float(factor * exponential - scale * (share * weight + own)));
+    });
+  }
+
+ private:
+  const float* weights() const {
+    return op_.options.class_weights.empty() ? nullptr : op_.options.class_weights.data();
+  }
+
+  const SoftmaxCrossEntropy op_;
+  const LossSizes sizes_;
+  const double smoothing_;
+  double mean_weight_ = 0;
+  const CrossEntropyLoops<T>& loops_;
+};
+
 }  // namespace
 
 KernelEntry softmax_cross_entropy_entry() {
   return {
       .lower =
-          [](const Op&, std::span<const Shape>, std::span<const Layout>, Precision) {  // float32 in all
-            return Lowering{.x = {Layout::plain, Layout::plain}, .keeps_x = true};
+          [](const Op& op, std::span<const Shape> x, std::span<const Layout>, Precision precision) {
+            const auto& loss = static_cast<const SoftmaxCrossEntropy&>(op);
+            Lowering l{.x = {Layout::plain, Layout::plain}, .keeps_x = true};  // float32 in all
+            if (!loss.options.classes_last) return l;
+            const LossSizes sizes = loss.sizes(x[0]);
+            l.precision = precision;
+            l.stash = {{.shape = {ClassesLastKernel<float>::rows(sizes), 2}, .dtype = DType::f64}};
+            l.workspace_bytes = ClassesLastKernel<float>::workspace_bytes(sizes);
+            return l;
           },
       .make = [](const Op& op, std::span<const TensorSpec> x, const Lowering&) -> std::unique_ptr<Kernel> {
         const auto& loss = static_cast<const SoftmaxCrossEntropy&>(op);
+        if (loss.options.classes_last) {
+          refuse_shares(x[1]);
+          return make_typed<ClassesLastKernel>(x[0].dtype, loss, x[0].shape);
+        }
         if (x[1].dtype == DType::i32)
           return std::make_unique<SoftmaxCrossEntropyKernel<Classes>>(loss, x[0].shape);
         return std::make_unique<SoftmaxCrossEntropyKernel<Shares>>(loss, x[0].shape);

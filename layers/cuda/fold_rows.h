@@ -33,20 +33,41 @@ void fold_rows(Stream stream, Value* partials, int64_t rows, int64_t length, con
       [=] ANTICHAIN_DEVICE(Index part, Index row) { return partials[row * parts + part]; }, finish);
 }
 
-// These numbers are an argument of a kernel.
+constexpr int wide_columns = 64;
+
+// Merges the numbers of each row, which lie one behind the other, so that neighbouring threads read
+// neighbours. load(row, i) is also asked for i behind the row's end. `partials` has room for
+// rows · wide_columns values.
+template <class Value, class Load, class Finish>
+void fold_wide_rows(Stream stream, Value* partials, int64_t rows, int64_t length, const Load& load,
+                    const Finish& finish) {
+  fold<Value>(
+      stream, (length + wide_columns - 1) / wide_columns, rows * wide_columns,
+      [=] ANTICHAIN_DEVICE(Index part, Index column) {
+        return load(column / wide_columns, part * wide_columns + column % wide_columns);
+      },
+      [=] ANTICHAIN_DEVICE(Index column, const Value& merged) { partials[column] = merged; });
+  fold<Value>(
+      stream, wide_columns, rows,
+      [=] ANTICHAIN_DEVICE(Index part, Index row) { return partials[row * wide_columns + part]; }, finish);
+}
+
+// These numbers are an argument of a kernel, which has at most 4 KiB.
+template <class T>
 struct Numbers {
-  static constexpr int64_t most = 64;
-  float at[most];
+  static constexpr int64_t most = 512;
+  T at[most];
 };
 
 // Writes numbers that the host has to the device's memory, as arguments of kernels, so that they can be
 // recorded.
-inline void put_numbers(Stream stream, const float* from, int64_t count, float* to) {
-  for (int64_t done = 0; done < count; done += Numbers::most) {
-    Numbers chunk{};
-    const int64_t size = std::min<int64_t>(count - done, Numbers::most);
+template <class T>
+void put_numbers(Stream stream, const T* from, int64_t count, T* to) {
+  for (int64_t done = 0; done < count; done += Numbers<T>::most) {
+    Numbers<T> chunk{};
+    const int64_t size = std::min<int64_t>(count - done, Numbers<T>::most);
     std::copy_n(from + done, size, chunk.at);
-    float* place = to + done;
+    T* place = to + done;
     for_each(stream, size, [=] ANTICHAIN_DEVICE(Index i) { place[i] = chunk.at[i]; });
   }
 }

@@ -31,15 +31,18 @@ struct RowParams {
 };
 
 template <class T>
-void take_moments(Stream stream, const Rows& rows, const T* x, double eps, const Normal& normal) {
+void take_moments(Stream stream, const Rows& rows, const T* x, double eps, bool centred,
+                  const Normal& normal) {
   sum_rows<MomentsRun>(
       stream, rows.count, rows.length,
       [=] ANTICHAIN_DEVICE(MomentsRun & run, bool first, float number) { run.take(first, number); },
       [=] ANTICHAIN_DEVICE(Index r, const Moments& all) {
-        const double scale = 1 / sqrt(all.squares / all.n + eps);
-        normal.mean[r] = float(all.mean);
+        const double mean = centred ? all.mean : 0;
+        const double off = all.mean - mean;
+        const double scale = 1 / sqrt(all.squares / all.n + off * off + eps);
+        normal.mean[r] = float(mean);
         normal.scale[r] = float(scale);
-        normal.shift[r] = float((double(float(all.mean)) - all.mean) * scale);
+        normal.shift[r] = float((double(float(mean)) - mean) * scale);
       },
       read(x));
 }
@@ -64,10 +67,10 @@ struct RowGradient {
 };
 
 // With g = dy · weight, of which means are taken over a row of n numbers:
-//   dx = (g − Σ g / n − x̂ · Σ (g · x̂) / n) / sqrt(variance + eps)
+//   dx = (g − Σ g / n − x̂ · Σ (g · x̂) / n) / sqrt(variance + eps), without Σ g / n where it is not centred
 template <class T>
 void take_sums(Stream stream, const Rows& rows, const T* x, const T* dy, const Normal& n,
-               const RowParams& params, const RowGradient& gradient) {
+               const RowParams& params, bool centred, const RowGradient& gradient) {
   const bool weighted = params.weight;
   const double length = double(rows.length);
   sum_rows<PairRun>(
@@ -79,7 +82,7 @@ void take_sums(Stream stream, const Rows& rows, const T* x, const T* dy, const N
       [=] ANTICHAIN_DEVICE(Index r, const Pair& all) {
         const double share = double(n.scale[r]) / length;
         gradient.b[r] = float(-share * all.product);
-        gradient.c[r] = float(-share * all.sum);
+        gradient.c[r] = centred ? float(-share * all.sum) : 0.0f;
       },
       channel(params.weight), row(n.mean, rows.length), row(n.scale, rows.length), row(n.shift, rows.length),
       read(x), read(dy));
@@ -133,14 +136,15 @@ int64_t workspace_bytes(const Rows& rows) {
 template <class T>
 class LayerNormKernel : public Kernel {
  public:
-  LayerNormKernel(const LayerNorm& op, const Shape& x) : eps_(double(op.options.eps)), rows_(op, x) {}
+  LayerNormKernel(const LayerNorm& op, const Shape& x)
+      : eps_(double(op.options.eps)), centred_(op.options.centred), rows_(op, x) {}
 
   void forward(Context& context, const Forward& f) const override {
     Scratch scratch(context, workspace_bytes(rows_));
     const Normal normal = normal_at(
         f.stash.empty() ? scratch.take<float>(3 * rows_.count) : f.stash[0].data<float>(), rows_.count);
     const Stream stream = stream_of(context);
-    take_moments(stream, rows_, f.x[0].data<T>(), eps_, normal);
+    take_moments(stream, rows_, f.x[0].data<T>(), eps_, centred_, normal);
     normalise(stream, rows_, f.x[0].data<T>(), f.y.data<T>(), normal, params_of(f.params));
   }
 
@@ -152,7 +156,7 @@ class LayerNormKernel : public Kernel {
     const Stream stream = stream_of(context);
     if (!b.dx.empty() && b.dx[0]) {
       const RowGradient gradient{scratch.take<float>(rows_.count), scratch.take<float>(rows_.count)};
-      take_sums(stream, rows_, x, dy, normal, params, gradient);
+      take_sums(stream, rows_, x, dy, normal, params, centred_, gradient);
       input_gradient(stream, rows_, x, dy, b.dx[0].data<T>(), b.into_dx(0) == Into::accumulate, normal,
                      params, gradient);
     }
@@ -170,6 +174,7 @@ class LayerNormKernel : public Kernel {
   }
 
   const double eps_;
+  const bool centred_;
   const Rows rows_;
 };
 

@@ -3,6 +3,7 @@
 #include "layers/linear.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "layers/cuda/convert.h"
 #include "layers/cuda/epilogue.h"
@@ -17,19 +18,23 @@ class LinearKernel : public Kernel {
   LinearKernel(const Linear& op, const Shape& x, Precision precision, Factors factors)
       : has_bias_(op.options.bias),
         dtype_(storage(precision)),
-        weights_(x[1] * op.options.out),
-        outputs_(x[0] * op.options.out),
-        epilogue_(op.options.bias, op.options.relu, {x[0], op.options.out}, storage(precision)) {
-    const int64_t n = x[0], in = x[1], out = op.options.out;
+        in_first_(op.options.in_first),
+        sizes_(op, x),
+        epilogue_(op.options.bias, op.options.relu, {sizes_.rows, sizes_.out}, storage(precision)) {
+    const auto [n, in, out] = sizes_;
     const auto product = [&](GemmShape shape, DType type) {
       shape.factors = dtype_;
       shape.product = type;
       return make_gemm(shape, factors);
     };
-    forward_ = product({.m = n, .n = out, .k = in, .transpose_b = true}, widened() ? DType::f32 : dtype_);
-    input_ = product({.m = n, .n = in, .k = out}, dtype_);
-    fresh_ = product({.m = out, .n = in, .k = n, .transpose_a = true}, DType::f32);
-    adding_ = product({.m = out, .n = in, .k = n, .transpose_a = true, .adds = true}, DType::f32);
+    forward_ =
+        product({.m = n, .n = out, .k = in, .transpose_b = !in_first_}, widened() ? DType::f32 : dtype_);
+    input_ = product({.m = n, .n = in, .k = out, .transpose_b = in_first_}, dtype_);
+    GemmShape weight{.m = out, .n = in, .k = n, .transpose_a = true};
+    if (in_first_) std::swap(weight.m, weight.n);
+    fresh_ = product(weight, DType::f32);
+    weight.adds = true;
+    adding_ = product(weight, DType::f32);
   }
 
   int64_t workspace_bytes() const { return std::max(forward_bytes(), backward_bytes()); }
@@ -42,7 +47,7 @@ class LinearKernel : public Kernel {
   void prepare(Context& context, std::span<const Tensor> params,
                std::span<const Tensor> prepared) const override {
     if (!prepared.empty())
-      convert(stream_of(context), weights_, params[0].data<float>(), prepared[0].data<Bf16>());
+      convert(stream_of(context), sizes_.in * sizes_.out, params[0].data<float>(), prepared[0].data<Bf16>());
   }
 
   void forward(Context& context, const Forward& f) const override {
@@ -59,16 +64,20 @@ class LinearKernel : public Kernel {
     Scratch scratch(context, backward_bytes());
     const std::byte* dproduct = epilogue_.backward(context, scratch, b);
     const Gemm& weight = b.into == Into::accumulate ? *adding_ : *fresh_;
-    if (!b.dw.empty() && b.dw[0]) run(context, scratch, weight, dproduct, b.x[0], b.dw[0]);
+    if (!b.dw.empty() && b.dw[0]) {
+      const std::byte* x = b.x[0].raw();
+      run(context, scratch, weight, in_first_ ? x : dproduct, in_first_ ? dproduct : x, b.dw[0]);
+    }
     if (!b.dx.empty() && b.dx[0])
-      run(context, scratch, *input_, dproduct, b.prepared.empty() ? b.params[0] : b.prepared[0], b.dx[0]);
+      run(context, scratch, *input_, dproduct, (b.prepared.empty() ? b.params[0] : b.prepared[0]).raw(),
+          b.dx[0]);
   }
 
  private:
   // Returns whether the forward product is stored in fewer bits only after the bias is added.
   bool widened() const { return has_bias_ && dtype_ == DType::bf16; }
   int64_t forward_bytes() const {
-    return (widened() ? Scratch::rounded(outputs_ * int64_t(sizeof(float))) : 0) +
+    return (widened() ? Scratch::rounded(sizes_.rows * sizes_.out * int64_t(sizeof(float))) : 0) +
            Scratch::rounded(forward_->workspace_bytes());
   }
   int64_t backward_bytes() const {
@@ -77,14 +86,15 @@ class LinearKernel : public Kernel {
     return epilogue_.backward_bytes() + Scratch::rounded(products);
   }
   // The scratch is passed by value: the next product may use the same bytes.
-  static void run(Context& context, Scratch scratch, const Gemm& gemm, const std::byte* a, const Tensor& b,
+  static void run(Context& context, Scratch scratch, const Gemm& gemm, const std::byte* a, const std::byte* b,
                   const Tensor& c) {
-    gemm.run(context, a, b.raw(), c.raw(), scratch.take<std::byte>(gemm.workspace_bytes()));
+    gemm.run(context, a, b, c.raw(), scratch.take<std::byte>(gemm.workspace_bytes()));
   }
 
   const bool has_bias_;
   const DType dtype_;  // of x, y and the weights that are multiplied
-  const int64_t weights_, outputs_;
+  const bool in_first_;
+  const LinearSizes sizes_;
   const Epilogue epilogue_;
   std::unique_ptr<const Gemm> forward_, input_, fresh_, adding_;
 };

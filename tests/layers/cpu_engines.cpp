@@ -49,8 +49,10 @@ namespace {
 // This holds for our own loops. (oneDNN may share a sum among threads.)
 TEST(Operators, GiveTheSameBitsOnAnyNumberOfThreads) {
   constexpr std::string_view types[] = {
-      "activate", "add",      "batch_norm", "group_norm", "interpolate", "layer_norm", "layer_scale",
-      "mean",     "multiply", "permute",    "relu",       "slice",       "softmax",    "stochastic_depth"};
+      "activate",    "add",    "attention",  "batch_norm",      "class_token",
+      "embedding",   "gather", "group_norm", "interpolate",     "layer_norm",
+      "layer_scale", "mean",   "multiply",   "permute",         "relu",
+      "rotary",      "slice",  "softmax",    "stochastic_depth"};
   for (const OpCase& c : cases()) {
     if (std::ranges::find(types, c.op->type()) == std::end(types)) continue;
     const Values values = draw(c);

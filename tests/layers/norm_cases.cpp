@@ -132,6 +132,10 @@ std::vector<OpCase> norm_cases() {
       rows("layer_norm_five", {2, 3, 2, 3, 20}, {.over = {20}, .eps = 1e-3f}),
       rows("layer_norm_rows_no_bias", {3, 33}, {.bias = false}),
       rows("layer_norm_rows_not_affine", {3, 33}, {.affine = false}),
+      rows("rms_norm_tokens", {3, 7, 48}, {.eps = 1e-6f, .bias = false, .centred = false}),
+      rows("rms_norm_odd", {5, 33}, {.eps = 1e-5f, .affine = false, .centred = false}),
+      rows("rms_norm_last_two", {3, 5, 4, 6}, {.over = {4, 6}, .centred = false}),
+      pixels("rms_norm_pixels", {2, 24, 4, 5}, {.bias = false, .centred = false}),
   };
 }
 

@@ -9,6 +9,7 @@
 #include "layers/concat.h"
 #include "layers/conv2d.h"
 #include "layers/dropout.h"
+#include "layers/embedding.h"
 #include "layers/flatten.h"
 #include "layers/formula_loss.h"
 #include "layers/global_pool.h"
@@ -39,6 +40,11 @@ OpCase conv_relu(std::string name, Shape x, Conv2dOptions options, double tolera
 OpCase linear_relu(std::string name, Shape x, LinearOptions options) {
   options.relu = true;
   return {.name = std::move(name), .op = std::make_shared<Linear>(options), .x = {x}, .fused = true};
+}
+
+// Its sums of gradients are float32, in order, of as many terms as a row is looked up.
+OpCase embedded(std::string name, Shape ids, EmbeddingOptions options) {
+  return {std::move(name), std::make_shared<Embedding>(options), {ids}};
 }
 
 OpCase pool(std::string name, Shape x, Pool::Kind kind, PoolOptions options) {
@@ -84,7 +90,7 @@ OpCase loss(std::string name, int64_t samples, int64_t classes, float smoothing)
 
 OpCase loss_of_positions(std::string name, Shape logits, LossOptions options) {
   std::vector<int64_t> labels(logits.begin(), logits.end());
-  labels.erase(labels.begin() + 1);
+  labels.erase(options.classes_last ? labels.end() - 1 : labels.begin() + 1);
   return {std::move(name), std::make_shared<SoftmaxCrossEntropy>(options), {logits, Shape(labels)}};
 }
 
@@ -219,6 +225,16 @@ std::vector<OpCase> cases() {
       {"linear_64_to_10", std::make_shared<Linear>(LinearOptions{.out = 10}), {{5, 64}}},
       {"linear_odd", std::make_shared<Linear>(LinearOptions{.out = 17, .bias = false}), {{1, 33}}},
       {"linear_wide", std::make_shared<Linear>(LinearOptions{.out = 512}), {{3, 512}}},
+      {"linear_tokens", std::make_shared<Linear>(LinearOptions{.out = 20}), {{3, 7, 33}}},
+      {"linear_in_first", std::make_shared<Linear>(LinearOptions{.out = 17, .in_first = true}), {{3, 5, 24}}},
+      {"linear_in_first_rows",
+       std::make_shared<Linear>(LinearOptions{.out = 9, .bias = false, .in_first = true}),
+       {{5, 33}}},
+      {"linear_of_four", std::make_shared<Linear>(LinearOptions{.out = 33}), {{2, 3, 5, 10}}},
+      embedded("embedding", {5, 7}, {.rows = 13, .width = 24}),
+      embedded("embedding_of_bags", {2, 3, 4}, {.rows = 5, .width = 9, .padding = 1}),
+      embedded("embedding_of_samples", {6}, {.rows = 40, .width = 33}),
+      linear_relu("linear_relu_tokens", {2, 9, 16}, {.out = 12, .in_first = true}),
       linear_relu("linear_relu", {5, 64}, {.out = 40}),
       linear_relu("linear_relu_odd", {35, 9}, {.out = 7}),
       linear_relu("linear_relu_without_bias", {3, 33}, {.out = 17, .bias = false}),
@@ -244,6 +260,13 @@ std::vector<OpCase> cases() {
       loss_of_positions("loss_of_pixels_ignored_and_weighted", {2, 3, 6, 5},
                         {.label_smoothing = 0.2f, .class_weights = {1.5f, 2, 0}, .ignore_index = 1}),
       loss_of_positions("loss_of_tokens", {2, 5, 1100}, {.ignore_index = 255}),
+      loss_of_positions("loss_of_classes_last", {3, 7, 17}, {.classes_last = true}),
+      loss_of_positions("loss_of_a_vocabulary", {2, 3, 5003}, {.ignore_index = 7, .classes_last = true}),
+      loss_of_positions("loss_of_classes_last_smoothed", {2, 3, 4, 10},
+                        {.label_smoothing = 0.1f, .ignore_index = 255, .classes_last = true}),
+      loss_of_positions("loss_of_weighted_classes_last", {13, 3},
+                        {.label_smoothing = 0.1f, .class_weights = {0.5f, 2, 0.25f}, .classes_last = true}),
+      loss_of_positions("loss_of_many_tokens", {2, 1100, 5}, {.classes_last = true}),
       loss_of_formula("loss_of_squares", {{5, 3, 4}, {5, 3, 4}},
                       {.steps = {"subtract x0 x1", "multiply s0 s0"}}),
       loss_of_formula("loss_of_a_long_row", {{2, 1500}, {2, 1500}}, {.steps = {"subtract x0 x1", "abs s0"}}),
@@ -260,6 +283,7 @@ std::vector<OpCase> cases() {
       loss_of_shares("loss_of_shares_of_padding", 1, 3, 0.1f),
   };
   for (std::vector<OpCase> more : {
+           attention_cases(),
            convolution_cases(),
            interpolate_cases(),
            norm_cases(),

@@ -12,6 +12,7 @@ std::vector<OpCase> cases();
 std::vector<OpCase> norm_cases();
 
 // Parts of the table that have files of their own.
+std::vector<OpCase> attention_cases();
 std::vector<OpCase> convolution_cases();
 std::vector<OpCase> interpolate_cases();
 std::vector<OpCase> shape_cases();

@@ -15,7 +15,10 @@
 #include "layers/conv_transpose2d.h"
 #include "layers/cpu/depthwise.h"
 #include "layers/cpu/narrow_groups.h"
+#include "layers/embedding.h"
 #include "layers/linear.h"
+#include "layers/operators.h"
+#include "layers/softmax_cross_entropy.h"
 #include "tests/layers/guarded.h"
 #include "tests/layers/reference/reference.h"
 
@@ -24,7 +27,7 @@ namespace {
 
 std::optional<DType> label_type(const OpCase& c, size_t input) {
   if (!is_label(c, input)) return std::nullopt;
-  return c.x[1] == c.x[0] ? DType::f32 : DType::i32;
+  return c.op->role() == Role::loss && c.x[input] == c.x[0] ? DType::f32 : DType::i32;
 }
 
 struct Bank {
@@ -143,7 +146,7 @@ class OpRun {
       if (i != ask_.only)
         (i < int(x.size()) ? dx_.tensors[size_t(i)] : dw_.tensors[size_t(i) - x.size()]) = {};
     TensorSpec y = signature_.y;
-    y.dtype = storage(lowering_.precision);
+    if (case_.op->role() != Role::loss) y.dtype = storage(lowering_.precision);
     y_.add("y", spec(y, lowering_.y));
     dy_.add("dy", spec(y, lowering_.y));
     if (!ask_.dy_term.empty()) dy_term_.add("second term of dy", spec(y, lowering_.y));
@@ -227,10 +230,33 @@ class OpRun {
   const DropoutKey key_{.seed = 7, .step = 3, .first_sample = 5};
 };
 
+// Returns documents of 1 to 50 positions, every fourth of them padding, or positions in any order.
+Numbers draw_integers(const OpCase& c, size_t input) {
+  const Shape& shape = c.x[input];
+  Numbers values;
+  for (int64_t i = 0; i < shape.elements(); ++i) {
+    const int64_t position = i % shape[1], sample = i / shape[1];
+    if (c.op->type() == "rotary") {
+      values.push_back(double((7 * position + 13 * sample) % (2 * shape[1])));
+      continue;
+    }
+    int64_t document = 0;
+    for (int64_t end = 1 + sample; end <= position; end += 1 + end % 50) ++document;
+    values.push_back(document % 4 == 3 ? -1 : double(document));
+  }
+  return values;
+}
+
 // Returns classes: −1 (padding), 0, 1, … in turn, one for each position of a sample; or each class's share,
 // zeros for the first sample (padding), for the others two classes that overlap in every fifth.
 Numbers draw_labels(const OpCase& c, Numbers values) {
-  const int64_t samples = c.x[0][0], classes = c.x[0][1];
+  if (const auto* embedding =
+          dynamic_cast<const Embedding*>(c.op.get())) {  // some rows often, some never, and padding
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = double(int64_t(i * i % 12) % (embedding->options.rows + 1)) - 1;
+    return values;
+  }
+  const auto [samples, classes, positions] = static_cast<const SoftmaxCrossEntropy&>(*c.op).sizes(c.x[0]);
   if (c.x[1] != c.x[0]) {
     for (size_t i = 0; i < values.size(); ++i) values[i] = double(int64_t(i) % (classes + 1)) - 1;
     return values;
@@ -245,7 +271,7 @@ Numbers draw_labels(const OpCase& c, Numbers values) {
 
 }  // namespace
 
-bool is_label(const OpCase& c, size_t input) { return c.op->type() == "softmax_cross_entropy" && input == 1; }
+bool is_label(const OpCase& c, size_t input) { return takes_integers(*c.op, input, c.x.size()); }
 
 double loss_scale_of(const OpCase& c) { return c.op->role() == Role::loss ? double(0.3f) : 1.0; }
 
@@ -257,7 +283,8 @@ Values draw(const OpCase& c, uint64_t seed) {
   for (size_t i = 0; i < c.x.size(); ++i) {
     values.x.push_back(distinct(c.x[i].elements(), random, ++stream));
     for (double& v : values.x.back()) v = float(v * c.spread);
-    if (is_label(c, i)) values.x[i] = draw_labels(c, values.x[i]);
+    if (is_label(c, i))
+      values.x[i] = c.op->role() == Role::loss ? draw_labels(c, values.x[i]) : draw_integers(c, i);
   }
   for (const ParamSpec& p : signature.params)
     values.params.push_back(distinct(p.shape.elements(), random, ++stream));

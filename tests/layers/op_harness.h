@@ -42,9 +42,9 @@ struct Values {
   Numbers dy;
 };
 Values draw(const OpCase&, uint64_t seed = 1);
-Values rounded_to_bf16(Values);  // all but buffers, which stay float32
-bool is_label(const OpCase&, size_t input);
-double loss_scale_of(const OpCase&);  // float32 exactly, not a power of two
+Values rounded_to_bf16(Values);              // all but buffers, which stay float32
+bool is_label(const OpCase&, size_t input);  // or other whole numbers: rows, documents, positions
+double loss_scale_of(const OpCase&);         // float32 exactly, not a power of two
 
 // Results are the outputs of a kernel.
 struct Results {

@@ -1,8 +1,13 @@
-// Lists the cases of operators that give samples other shapes: permute, reshape, slice, means over axes, and
-// products of matrices.
+// Lists the cases of operators that give samples other shapes: constants, permute, reshape, slice, means over
+// axes, and products of matrices.
+#include "layers/class_token.h"
+#include "layers/constant.h"
+#include "layers/gather.h"
+#include "layers/input.h"
 #include "layers/matmul.h"
 #include "layers/mean.h"
 #include "layers/permute.h"
+#include "layers/positions.h"
 #include "layers/reshape.h"
 #include "layers/slice.h"
 #include "tests/layers/op_cases.h"
@@ -26,15 +31,54 @@ OpCase averaged(std::string name, Shape x, std::vector<int> axes, bool keep_dims
   return {std::move(name), std::make_shared<Mean>(std::move(axes), keep_dims), {x}};
 }
 
+OpCase gathered(std::string name, Shape x, GatherOptions options) {
+  return {std::move(name), std::make_shared<Gather>(std::move(options)), {x}};
+}
+
+// Returns so many places of `extent`.
+std::vector<int64_t> every_third(int64_t count, int64_t extent) {
+  std::vector<int64_t> table;
+  for (int64_t i = 0; i < count; ++i) table.push_back(3 * i % extent);
+  return table;
+}
+
+// Returns the operator that a function adds to a graph.
+template <class F>
+OpCase added(std::string name, Shape x, F&& add) {
+  Graph graph(name);
+  const NodeId in = graph.add("x", std::make_shared<Input>(TensorSpec{.shape = x}), {});
+  return {std::move(name), graph[add(graph, in)].op, {x}};
+}
+
 // Errors are relative to the largest number, and a sum of few products is nearly exact.
 OpCase matrices(std::string name, Shape a, Shape b, MatmulOptions options = {}) {
   return {std::move(name), std::make_shared<Matmul>(options), {a, b}};
 }
 
+OpCase constant_of(std::string name, Shape x, ConstantOptions options) {
+  return {std::move(name), std::make_shared<Constant>(std::move(options)), {x}};
+}
+
 }  // namespace
 
 std::vector<OpCase> shape_cases() {
-  return {matrices("matmul", {3, 5, 7}, {3, 7, 4}),
+  return {constant_of("constant_zeros", {3, 20, 4, 5}, {.shape = {7}, .values = {0}}),
+          constant_of("constant_numbers", {2, 5}, {.shape = {2, 3}, .values = {1, -2, 0.5f, 3, 4, -0.25f}}),
+          constant_of("constant_number", {3, 4}, {.shape = {}, .values = {1.5f}}),
+          reshaped("reshape_to_one_number", {4, 1}, {}),
+          {"class_token", std::make_shared<ClassToken>(ClassTokenOptions{}), {{5, 7, 24}}},
+          {"class_token_odd", std::make_shared<ClassToken>(ClassTokenOptions{}), {{3, 1, 9}}},
+          gathered("gather_columns", {3, 5, 9}, {.axis = 2, .table = {0, 3, 3, 8, 1, 3}}),
+          gathered("gather_rolled", {2, 4, 3, 5}, {.axis = 1, .table = {2, 3, 0, 1}}),
+          gathered("gather_of_rows", {5, 17}, {.table = every_third(40, 17)}),
+          added("positions", {3, 5, 24},
+                [](Graph& g, NodeId x) { return add_positions(g, "wpe", x, {.rows = 9}); }),
+          added("positions_all", {2, 7, 9}, [](Graph& g, NodeId x) { return add_positions(g, "wpe", x); }),
+          added("relative_bias", {2, 3, 4, 5},
+                [](Graph& g, NodeId x) {
+                  return add_relative_bias(g, "bias", x, {.rows = 7, .table = every_third(20, 7)});
+                }),
+          matrices("matmul", {3, 5, 7}, {3, 7, 4}),
           matrices("matmul_heads", {2, 3, 9, 16}, {2, 3, 9, 16}, {.transpose_b = true}),
           matrices("matmul_gram", {2, 40, 33}, {2, 40, 35}, {.transpose_a = true}),
           matrices("matmul_both_transposed", {2, 2, 2, 6, 5}, {2, 2, 2, 3, 6}, {true, true}),

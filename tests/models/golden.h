@@ -14,7 +14,7 @@
 
 namespace antichain {
 
-// Fills a parameter or the images exactly as tests/golden/networks.py does.
+// Fills a parameter or the images exactly as tests/golden/networks.py does; whole numbers stay as they are.
 void draw_golden(const Tensor& plain, std::string_view full_name);
 
 // Returns whether the cases of a network are named Large, so that only ./test.sh --all runs them.
@@ -62,6 +62,26 @@ struct GoldenSteps {
 };
 // Returns those of the networks that take seconds, or of the others.
 std::vector<GoldenSteps> read_golden_steps(bool large);
+
+// A GoldenNetwork is a network of tests/golden/language.txt, which tests/golden/language.py writes and
+// explains: its loss of the first batch in float64, and how far PyTorch's float32 is from that.
+struct GoldenGradient {
+  double norm = 0, error = 0;
+};
+struct GoldenNetwork {
+  std::string name;
+  double loss = 0, error = 0;                       // of all gradients together
+  std::map<std::string, GoldenGradient> gradients;  // by the parameters' names
+  friend void PrintTo(const GoldenNetwork& g, std::ostream* out) { *out << g.name; }
+};
+struct GoldenLanguage {
+  std::vector<GoldenNetwork> networks;
+  std::vector<int> continuation;  // tokens of "gpt2", of which five were given
+};
+GoldenLanguage read_golden_language();
+
+// Returns the number at this index that tests/golden/networks.py draws by this name, from −1 to 1.
+double drawn_golden(std::string_view name, int64_t index);
 
 // The network of a line of gradients.txt, and what it starts from: its weights, and one of the batches.
 Graph network_of(const GoldenErrors&);

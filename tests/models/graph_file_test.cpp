@@ -91,6 +91,7 @@ struct Everything {
     x = group_norm(g, "gn", x, {.groups = 4, .eps = 1e-3f, .affine = false});
     x = layer_norm(g, "ln", x, {.channels = true, .eps = 1e-6f, .bias = false});
     x = layer_norm(g, "ln2", x, {.over = {g.shape(x)[2], g.shape(x)[3]}});
+    x = rms_norm(g, "rms", x, {.eps = 1e-4f});
     x = layer_scale(g, "scale", x, {.init = 0.1});
     x = elementwise(g, "formula", {x, x},
                     {.steps = {"multiply x0 p", "leaky_relu s0 0.125", "add s1 x1"},
@@ -117,13 +118,30 @@ struct Everything {
     x = permute(g, "permute", x, {0, 2, 3, 1});
     x = mean(g, "mean", x, {1}, true);
     x = mean(g, "mean2", x, {1, 2});
+    x = add(g, "shifted", x, constant(g, "constant", x, {.shape = {g.shape(x)[1]}, .values = {0.5f}}));
     x = reshape(g, "square", x, {-1, 1});
     x = matmul(g, "gram", x, x, {.transpose_a = true});
     x = matmul(g, "gram2", x, x, {.transpose_b = true});
     x = reshape(g, "grow", x, {-1, 1, 1});
-    x = adaptive_average_pool(g, "adaptive", x, {2, 3});
+    x = adaptive_average_pool(g, "adaptive", x, {2, 4});
+    x = rotary(g, "rotary", reshape(g, "tokens", x, {2, 4}), {.heads = 2, .theta = 500, .interleaved = true});
+    x = attention(g, "attention", x,
+                  {.heads = 2, .kv_heads = 1, .causal = true, .dropout = 0.25f, .scale = 0.5f});
+    x = reshape(g, "image", x, {1, 2, 2});
     x = dropout(g, "drop", flatten(g, "flatten", x), 0.3);
+    const NodeId tokens = g.add("tokens", std::make_shared<Input>(TensorSpec{{2, 3}, DType::i32}), {});
+    const NodeId rows =
+        embedding(g, "embedding", tokens,
+                  {.rows = 11, .width = 4, .padding = 3, .weight_init = Initialiser::normal(0.02)});
+    x = linear(g, "conv1d", x, {.out = 12, .in_first = true});
+    x = add(g, "with_tokens", x, reshape(g, "row", rows, {12}));
     x = linear(g, "fc", x, {.out = 5, .bias = false, .weight_init = Initialiser::constant(0.5f)});
+    const NodeId tokens_labels =
+        g.add("token_labels", std::make_shared<Input>(TensorSpec{{2, 3}, DType::i32}), {});
+    const NodeId more = class_token(g, "token", rows, {.weight_init = Initialiser::normal(0.5)});
+    x = add(g, "with_first", x,
+            reshape(g, "taken", gather(g, "gather", more, {.axis = 2, .table = {3, 0, 3}}), {12}));
+    softmax_cross_entropy(g, "token_loss", rows, tokens_labels, {.ignore_index = 3, .classes_last = true});
     formula_loss(g, "own", {x},
                  {.steps = {"multiply x0 p", "abs s0"},
                   .constants = {1, 0.1f, -3, 4, 5},
@@ -163,6 +181,13 @@ TEST(GraphFile, EveryOptionIsPartOfTheHash) {
                                                {"groups", 1},
                                                {"bias", true},
                                                {"line", false},
+                                               {"table", {1, 0, 3}},
+                                               {"centred", true},
+                                               {"classes_last", false},
+                                               {"rows", 12},
+                                               {"width", 5},
+                                               {"padding", 2},
+                                               {"in_first", false},
                                                {"eps", 0.5},
                                                {"momentum", 0.5},
                                                {"fixed_statistics", false},
@@ -196,6 +221,12 @@ TEST(GraphFile, EveryOptionIsPartOfTheHash) {
                                                {"function", "silu"},
                                                {"transpose_a", false},
                                                {"transpose_b", false},
+                                               {"heads", 4},
+                                               {"kv_heads", 2},
+                                               {"causal", false},
+                                               {"dropout", 0.5},
+                                               {"theta", 100},
+                                               {"interleaved", false},
                                                {"of", {{"op", "linear"}, {"options", {{"out", 9}}}}},
                                                {"parameters", {{{"name", "w"}, {"shape", {8, 8, 1, 3}}}}},
                                                {"buffers", {{{"name", "mask"}, {"shape", {8, 8, 3, 1}}}}},

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "framework/backend.h"
+#include "framework/loss_mean.h"
 #include "tests/layers/reference/reference.h"
 
 namespace antichain {
@@ -128,9 +129,15 @@ class GraphRun {
     std::map<std::string, std::vector<double>> values;
     for (NodeId id = 0; id < graph_.size(); ++id)
       for (size_t i = 0; i < (nodes_[size_t(id)].*tensors).size(); ++i)
-        values[full_name(graph_[id], graph_[id].signature.params[i])] =
-            numbers(context_, (nodes_[size_t(id)].*tensors)[i]);
+        add_up(numbers(context_, (nodes_[size_t(id)].*tensors)[i]),
+               values[graph_.file_name(graph_[id], graph_[id].signature.params[i])]);
     return values;
+  }
+
+  // A parameter that several nodes have gets the sum of its gradients.
+  static void add_up(const std::vector<double>& more, std::vector<double>& sum) {
+    sum.resize(more.size());
+    for (size_t i = 0; i < more.size(); ++i) sum[i] += more[i];
   }
 
   Tensor tensor(TensorSpec spec) const {
@@ -139,9 +146,9 @@ class GraphRun {
 
   Tensor input(const Node& node, const Start& start) const {
     const Tensor plain = Tensor::host(node.signature.y);
-    if (plain.dtype() == DType::f32) start(plain, node.name);
     for (int64_t i = 0; plain.dtype() == DType::i32 && i < plain.elements(); ++i)
       plain.data<int32_t>()[i] = int32_t(i);
+    start(plain, node.name);
     return to_backend(context_, plain, Layout::plain, in_double_);
   }
 
@@ -161,9 +168,14 @@ class GraphRun {
     m.y = tensor(node.output());
     for (size_t i = 0; i < node.signature.params.size(); ++i) {
       const ParamSpec& p = node.signature.params[i];
-      const Tensor plain = Tensor::host({.shape = p.shape});
-      start(plain, full_name(node, p));
-      m.params.push_back(to_backend(context_, plain, node.lowering.params[i], in_double_));
+      if (const Tensor shared = known(full_name(node, p))) {
+        m.params.push_back(shared);
+      } else {
+        const Tensor plain = Tensor::host({.shape = p.shape});
+        start(plain, graph_.file_name(node, p));
+        m.params.push_back(to_backend(context_, plain, node.lowering.params[i], in_double_));
+        known_[full_name(node, p)] = m.params.back();
+      }
       m.dw.push_back(backend_.tensor(m.params.back().spec()));
     }
     for (const ParamSpec& b : node.signature.buffers) m.buffers.push_back(tensor({b.shape, b.dtype}));
@@ -171,6 +183,25 @@ class GraphRun {
     for (const TensorSpec& s : node.lowering.stash) m.stash.push_back(backend_.tensor(s));
     for (const TensorSpec& s : node.lowering.prepared) m.prepared.push_back(tensor(s));
     prepare(m);
+  }
+
+  // Returns a parameter that an earlier node has, or nothing.
+  Tensor known(const std::string& full_name) const {
+    const auto found = known_.find(full_name);
+    return found == known_.end() ? Tensor() : found->second;
+  }
+
+  // Returns what a loss's sums are multiplied by.
+  double loss_scale(const Node& node, const Memory& m) const {
+    const auto* mean = dynamic_cast<const LossMean*>(node.op.get());
+    double divisor = graph_.microbatch();
+    if (mean && mean->divisor() == LossDivisor::counts) {
+      std::vector<Tensor> x;
+      for (size_t i = 0; i < m.x.size(); ++i)
+        x.push_back(graph_[node.inputs[i]].role() == Role::input ? here(context_, m.x[i]) : Tensor());
+      divisor = mean->count(x).divisor;
+    }
+    return node.signature.loss_weight / divisor;
   }
 
   void prepare(Memory& m) {
@@ -204,7 +235,7 @@ class GraphRun {
     b.dx = dx;
     b.dw = m.dw;
     b.into = Into::overwrite;
-    b.loss_scale = float(node.signature.loss_weight / graph_.microbatch());
+    if (node.role() == Role::loss) b.loss_scale = float(loss_scale(node, m));
     m.kernel->backward(context_, b);
     for (size_t i = 0; i < dx.size(); ++i)
       if (dx[i]) fold(dx[i], nodes_[size_t(node.inputs[i])].dy);
@@ -224,6 +255,7 @@ class GraphRun {
   Context context_;
   const bool in_double_;
   std::vector<Memory> nodes_;
+  std::map<std::string, Tensor> known_;  // parameters by their full names
 };
 
 }  // namespace

@@ -16,14 +16,15 @@ namespace antichain {
 
 struct GraphResults {
   std::vector<double> logits;                            // N x classes
-  std::vector<double> losses;                            // per sample
-  std::map<std::string, std::vector<double>> gradients;  // by full parameter name, plain layout
+  std::vector<double> losses;                            // per sample, not divided
+  std::map<std::string, std::vector<double>> gradients;  // by the parameters' names in files, plain layout
 };
 
-// Fills a parameter, or the images, on the host in plain layout.
-using Start = std::function<void(const Tensor&, std::string_view full_name)>;
+// Fills a parameter, by its name in files, or an input, on the host in plain layout. Before, whole numbers of
+// an input are 0, 1, 2, ….
+using Start = std::function<void(const Tensor&, std::string_view name)>;
 
-// `graph` is as the model made it; it is lowered here. Labels are 0, 1, 2, ….
+// `graph` is as the model made it; it is lowered here. The gradients are those of the batch's mean loss.
 GraphResults run_graph(const Graph& graph, const Backend&, const Start&, Precision = Precision::float32);
 
 // Runs steps of stochastic gradient descent, all on the same micro-batch.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "framework/error.h"
+#include "layers/attention.h"
 #include "layers/dropout.h"
 #include "layers/stochastic_depth.h"
 #include "tests/expect_error.h"
@@ -18,7 +19,8 @@ namespace {
 int64_t parameters(const Graph& graph) {
   int64_t count = 0;
   for (const Node& node : graph)
-    for (const ParamSpec& p : node.signature.params) count += p.shape.elements();
+    for (const ParamSpec& p : node.signature.params)
+      if (p.of.empty()) count += p.shape.elements();
   return count;
 }
 
@@ -31,12 +33,66 @@ TEST(Models, ImagenetFormsHaveThePublishedParameters) {
       {"resnet50", 25557032},       {"resnet101", 44549160},     {"resnext50", 25028904},
       {"resnext101", 88791336},     {"inception_v3", 23834568},  {"densenet121", 7978856},
       {"squeezenet1_0", 1248424},   {"mobilenet_v2", 3504872},   {"mobilenet_v3_large", 5483032},
-      {"efficientnet_b0", 5288548}, {"convnext_tiny", 28589128},
+      {"efficientnet_b0", 5288548}, {"convnext_tiny", 28589128}, {"vit_b_16", 86567656},
+      {"vit_tiny", 5717416},
   };
   for (const auto& [name, count] : published)
     EXPECT_EQ(parameters(make_model(name, {.form = Form::imagenet, .microbatch = 2})), count) << name;
   const ModelOptions with_head{.form = Form::imagenet, .microbatch = 2, .aux = 0.4};
   EXPECT_EQ(parameters(make_model("inception_v3", with_head)), 27161264);
+}
+
+// Hugging Face's GPT2LMHeadModel and BertForMaskedLM; nanoGPT's with a bias in each layer; llama2.c's of 15
+// million with half the heads of keys and values.
+TEST(Models, OfTokensHaveThePublishedParameters) {
+  const auto block = [](int64_t c) { return 4 * c + 12 * c * c + 9 * c; };
+  const std::pair<const char*, int64_t> published[] = {
+      {"gpt2", 124439808},
+      {"gpt_baby", (256 + 256) * 384 + 6 * block(384) + 2 * 384},
+      {"gpt_nano", (256 + 64) * 128 + 4 * block(128) + 2 * 128},
+      {"bert_base", 109514298},
+      {"llama", 14694048},
+  };
+  for (const auto& [name, count] : published)
+    EXPECT_EQ(parameters(make_model(name, {.microbatch = 1})), count) << name;
+  // Positions of nanoGPT's are as many as tokens; GPT-2's table is longer than what a sample has.
+  EXPECT_EQ(parameters(make_model("gpt_nano", {.microbatch = 1, .sequence = 32})),
+            published[2].second - 32 * 128);
+  EXPECT_EQ(parameters(make_model("gpt2", {.microbatch = 1, .sequence = 32})), 124439808);
+  expect_error([] { make_model("gpt2", {.microbatch = 1, .sequence = 1025}); }, {"1024 positions", "1025"});
+}
+
+TEST(Models, RefuseOptionsForWhatTheyDoNotRead) {
+  expect_error([] { make_model("gpt_nano", {.form = Form::imagenet}); },
+               {"gpt_nano", "reads tokens", "form"});
+  expect_error([] { make_model("gpt_nano", {.image = 32}); }, {"reads tokens", "images"});
+  expect_error([] { make_model("gpt_nano", {.classes = 10}); }, {"reads tokens", "--vocabulary"});
+  expect_error([] { make_model("resnet20", {.sequence = 64}); }, {"reads images", "sequences"});
+  expect_error([] { make_model("vit_tiny", {.image = 30}); }, {"30 x 30", "patches of 4 x 4"});
+}
+
+TEST(Models, PackedSamplesHaveDocumentsAndPositions) {
+  for (const char* name : {"gpt_nano", "llama", "bert_base"}) {
+    const Graph graph = make_model(name, {.microbatch = 2, .sequence = 16, .packed = true});
+    for (const char* input : {"documents", "positions"}) {
+      ASSERT_GE(graph.find(input), 0) << name;
+      EXPECT_EQ(graph.shape(graph.find(input)), (Shape{2, 16}));
+    }
+  }
+}
+
+TEST(Models, DropoutReachesAttention) {
+  const auto rates = [](double p) {
+    std::vector<double> found;
+    for (const Node& node : make_model("gpt_nano", {.microbatch = 1, .dropout = p})) {
+      if (const auto* drop = dynamic_cast<const Dropout*>(node.op.get())) found.push_back(drop->p);
+      if (const auto* attention = dynamic_cast<const Attention*>(node.op.get()))
+        found.push_back(attention->options.dropout);
+    }
+    return found;
+  };
+  EXPECT_EQ(rates(0.25), std::vector<double>(1 + 4 * 3, 0.25));
+  EXPECT_EQ(rates(0), std::vector<double>(4, 0));
 }
 
 // He et al. 2016, section 4.2, plus batch norm (2 per channel) and option B's shortcuts.
@@ -184,16 +240,25 @@ TEST(Models, ImagenetFormsSeeTheUsualImages) {
   EXPECT_EQ(images("resnet50", {.image = 96}), (Shape{2, 3, 96, 96}));
 }
 
-class Model : public ::testing::TestWithParam<std::string> {};
+class Model : public ::testing::TestWithParam<std::string> {
+ protected:
+  bool reads_tokens() const { return known_model(GetParam()).traits.reads == Reads::tokens; }
+  ModelOptions telling_apart(int outputs) const {
+    return reads_tokens() ? ModelOptions{.microbatch = 5, .sequence = 12, .vocabulary = outputs}
+                          : ModelOptions{.microbatch = 5, .classes = outputs};
+  }
+};
 
 TEST_P(Model, HasTheAgreedInputsAndEnd) {
-  const Graph graph = make_model(GetParam(), {.microbatch = 5, .classes = 7});
+  const Graph graph = make_model(GetParam(), telling_apart(7));
   EXPECT_EQ(graph.model(), GetParam());
-  EXPECT_EQ(graph.shape(graph.find("images")), (Shape{5, 3, 32, 32}));
-  EXPECT_EQ(graph.shape(graph.find("labels")), (Shape{5}));
+  const bool tokens = reads_tokens();
+  EXPECT_EQ(graph.shape(graph.find(tokens ? "tokens" : "images")),
+            tokens ? (Shape{5, 12}) : (Shape{5, 3, 32, 32}));
+  EXPECT_EQ(graph.shape(graph.find("labels")), tokens ? (Shape{5, 12}) : (Shape{5}));
   EXPECT_EQ(graph.find("loss"), graph.size() - 1);
   EXPECT_EQ(graph[graph.size() - 1].role(), Role::loss);
-  EXPECT_EQ(graph.shape(graph[graph.size() - 1].inputs[0]), (Shape{5, 7}));
+  EXPECT_EQ(graph.shape(graph[graph.size() - 1].inputs[0]), tokens ? (Shape{5, 12, 7}) : (Shape{5, 7}));
 }
 
 TEST_P(Model, EveryNodeIsUsed) {
@@ -206,7 +271,7 @@ TEST_P(Model, HashIsStableAndTellsOptionsApart) {
   const auto hash = [](const ModelOptions& options) { return make_model(GetParam(), options).hash(); };
   EXPECT_EQ(hash({}), hash({}));
   EXPECT_NE(hash({}), hash({.microbatch = 16}));
-  EXPECT_NE(hash({}), hash({.classes = 100}));
+  EXPECT_NE(hash({}), hash(telling_apart(100)));
   EXPECT_NE(hash({}), hash({.label_smoothing = 0.1f}));
 }
 

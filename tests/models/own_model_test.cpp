@@ -13,14 +13,14 @@ namespace {
 Graph linear_model(const ModelOptions& options) {
   const ModelOptions o = completed(options);
   Graph g("linear");
-  const ModelInputs in = add_inputs(g, o);
-  add_loss(g, in, linear(g, "fc", flatten(g, "flatten", in.images), {.out = o.classes}), o);
+  const ImageInputs in = add_image_inputs(g, o);
+  add_loss(g, in.labels, linear(g, "fc", flatten(g, "flatten", in.images), {.out = o.classes}), o);
   return g;
 }
 
 Graph lossless(const ModelOptions& options) {
   Graph g("lossless");
-  const ModelInputs in = add_inputs(g, completed(options));
+  const ImageInputs in = add_image_inputs(g, completed(options));
   linear(g, "fc", flatten(g, "flatten", in.images), {.out = 10});
   return g;
 }

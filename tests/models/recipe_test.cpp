@@ -14,9 +14,10 @@ Graph nothing(const ModelOptions&) { return Graph("nothing"); }
 TEST(Recipes, EveryShippedModelHasOne) {
   const std::string general = shipped_recipe("a model of one's own").source;
   for (const char* name :
-       {"alexnet", "convnext_tiny", "densenet121", "efficientnet_b0", "inception_v3", "mobilenet_v2",
-        "mobilenet_v3_large", "resnet18", "resnet20", "resnet32", "resnet50", "resnet56", "resnet101",
-        "resnext50", "resnext101", "squeezenet1_0", "vgg16"}) {
+       {"alexnet",   "bert_base",  "convnext_tiny", "densenet121", "efficientnet_b0", "gpt2",
+        "gpt_baby",  "gpt_nano",   "inception_v3",  "llama",       "mobilenet_v2",    "mobilenet_v3_large",
+        "resnet18",  "resnet20",   "resnet32",      "resnet50",    "resnet56",        "resnet101",
+        "resnext50", "resnext101", "squeezenet1_0", "vgg16",       "vit_b_16",        "vit_tiny"}) {
     const Recipe recipe = recipe_of(name);
     EXPECT_NE(recipe.source, general) << name;
     EXPECT_EQ(recipe.batch % 8, 0) << name << ": it is cut into 8 micro-batches";

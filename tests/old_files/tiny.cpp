@@ -12,11 +12,11 @@ using namespace antichain;
 Graph tiny(const ModelOptions& options) {
   const ModelOptions o = completed(options);
   Graph g("tiny");
-  const ModelInputs in = add_inputs(g, o);
+  const ImageInputs in = add_image_inputs(g, o);
   const NodeId pooled = max_pool(g, "pool", in.images, {.kernel = 8, .stride = 8});
   const NodeId rows = flatten(g, "flatten", batch_norm(g, "norm", pooled));
   const NodeId hidden = relu(g, "relu", linear(g, "hidden", rows, {.out = 16}));
-  add_loss(g, in, linear(g, "classifier", hidden, {.out = o.classes}), o);
+  add_loss(g, in.labels, linear(g, "classifier", hidden, {.out = o.classes}), o);
   return g;
 }
 

@@ -418,7 +418,7 @@ class Refusals(Refused):
             (
                 f"attention in a ({HERE}",
                 lambda self, x: self.a(*[x.flatten(2).transpose(1, 2)] * 3)[0].mT[..., None],
-                {"a": nn.MultiheadAttention(8, 2, batch_first=True)},
+                {"a": nn.MultiheadAttention(8, 2, batch_first=True, add_zero_attn=True)},
             ),
             ("'erfinv' at node erfinv", lambda self, x: torch.erfinv(0.5 * x), {}),
         )
@@ -719,14 +719,13 @@ class State(Refused):
             graph_run.GraphRun(self.folder).compare()
 
     def test_one_refusal_lists_everything(self):
-        block = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
         odd = lambda x: torch.erfinv(torch.cummax(torch.erfinv(x), 1)[0])
-        tokens = lambda self, x: self.e(odd(x).flatten(2).mT).mT[..., None]
-        said = self.refused(Net(tokens, e=nn.TransformerEncoder(block, 3)))
+        attention = nn.MultiheadAttention(8, 2, batch_first=True, add_zero_attn=True)
+        said = self.refused(Net(lambda self, x: self.a(*[odd(x).flatten(2).mT] * 3)[0].mT[..., None], a=attention))
         self.assertRegex(
             said, r"'erfinv' at node \S+ \(the model \(Net\), \S+\) and 1 more; 'cummax' at node "
         )
-        self.assertRegex(said, r"attention in e\.layers\.0\.self_attn \(\S+:\d+\) and 2 more")
+        self.assertRegex(said, r"attention in a \(\S+:\d+\)")
 
     def test_losses(self):
         doubled = nn.CrossEntropyLoss()
@@ -746,8 +745,11 @@ class State(Refused):
         eight = torch.randn(2, 3, 8, 8)
         with tempfile.NamedTemporaryFile() as file:
             for said, module, inputs, options in (
-                ("has one input", mixer, (images, torch.zeros(2)), {}),
-                ("has one input", mixer, images.long(), {}),
+                ("positional arguments", mixer, (images, torch.zeros(2)), {}),
+                ("can't record the model", mixer, images.long(), {}),
+                ("is a tensor, a tuple", mixer, "images", {}),
+                ("but there are 2 samples", mixer, {"x": images, "y": torch.zeros(3)}, {}),
+                ("above 32 bits", mixer, {"x": images, "y": torch.full((2,), 2**40)}, {}),
                 ("not finite", mixer, images + float("inf"), {}),
                 ("the loss 'l1'", mixer, images, {"loss": "l1"}),
                 ("nll_loss needs", mixer, images, {"loss": "nll_loss"}),
@@ -760,7 +762,8 @@ class State(Refused):
                 ("but the model has one", small, eight, {"auxiliary": 0.3}),
                 ("can't be written", small, eight, {"folder": "a\0b"}),
                 ("can't be written", small, eight, {"folder": file.name}),
-                ("has no numbers", small, eight[:0], {}),
+                ("one at least", small, eight[:0], {}),
+                ("has no numbers", small, eight[:, :0], {}),
             ):
                 options = {"folder": self.folder, "record": False, **options}
                 with self.subTest(said), self.assertRaises(antichain.AntichainError) as caught:

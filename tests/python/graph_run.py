@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from antichain import safetensors
 from antichain.graph_operators import DEFAULTS, four, pair
 
+GRADIENTS = 1e-8  # by how much they may differ
 RATE, STEPS = 1e-3, 5  # of the recorded steps, which are without momentum and decay
 ACTIVATIONS = {
     "gelu": F.gelu,
@@ -40,13 +41,47 @@ def interpolate(o, x):
     return F.interpolate(x, o.get("size"), o.get("scale"), o["mode"], recompute_scale_factor=False, **align)
 
 
+def constant(o, x):
+    values = torch.tensor(o["values"], dtype=torch.float64)
+    sample = values.reshape(o["shape"]) if len(values) > 1 else values.expand(o["shape"] or 1)
+    return sample.expand(len(x), *o["shape"])
+
+
+def by_heads(x, heads):
+    return x.unflatten(2, (heads, -1)).transpose(1, 2)
+
+
+def attention(o, q, *more):
+    kv_heads = o["kv_heads"] or o["heads"]
+    if len(more) < 2:  # packed, perhaps with documents
+        width = q.shape[2] // (o["heads"] + 2 * kv_heads)
+        q, *more = *q.split([o["heads"] * width, *[kv_heads * width] * 2], 2), *more
+    q, k, v = (by_heads(x, heads) for x, heads in zip((q, *more[:2]), (o["heads"], kv_heads, kv_heads)))
+    k, v = (x.repeat_interleave(o["heads"] // kv_heads, 1) for x in (k, v))
+    assert len(more) == 2, "documents are not written here"
+    y = F.scaled_dot_product_attention(q, k, v, is_causal=o["causal"], scale=o.get("scale"))
+    return y.transpose(1, 2).flatten(2)
+
+
+def rotary(o, x):
+    assert not o["interleaved"]
+    x = by_heads(x, o["heads"])
+    half = x.shape[-1] // 2
+    angles = torch.arange(x.shape[2], dtype=torch.float64)[:, None] * o["theta"] ** (-torch.arange(half) / half)
+    a, b, cos, sin = x[..., :half], x[..., half:], angles.cos(), angles.sin()
+    return torch.cat((a * cos - b * sin, b * cos + a * sin), -1).transpose(1, 2).flatten(2)
+
+
 # Operators without parameters, of their options and inputs.
 PLAIN = {
+    "attention": attention,
+    "rotary": rotary,
     "activate": lambda o, x: ACTIVATIONS[o["function"]](x),
     "adaptive_average_pool": lambda o, x: F.adaptive_avg_pool2d(x, (o["h"], o["w"])),
     "add": lambda o, a, b: where(a.shape == b.shape, a + b),
     "average_pool": lambda o, x: F.avg_pool2d(x, *windows(o), o["ceil_mode"], o["count_include_pad"]),
     "concat": lambda o, *x: where(all(part.dim() == 4 for part in x), torch.cat(x, 1)),
+    "constant": constant,
     "dropout": lambda o, x: where(0 < o["p"] < 1, x),
     "flatten": lambda o, x: where(x.dim() == 4, x.flatten(1)),
     "global_average_pool": lambda o, x: F.adaptive_avg_pool2d(x, 1),
@@ -148,9 +183,15 @@ class GraphRun:
         weight = weight[:, :, None] if o["line"] else weight
         return F.conv_transpose2d(x, weight, bias, stride, pad, more, o["groups"], dilation)
 
+    def embedding(self, node, o, ids):
+        weight = self.parameter(node["name"] + ".weight")
+        assert weight.shape == (o["rows"], o["width"])
+        return F.embedding(ids.long(), weight, o.get("padding"))
+
     def linear(self, node, o, x):
         weight, bias = self.weights(node, o["bias"])
-        assert x.dim() == 2 and weight.shape == (o["out"], x.shape[1])
+        weight = weight.T if o["in_first"] else weight
+        assert weight.shape == (o["out"], x.shape[-1])
         return F.linear(x, weight, bias)
 
     def batch_norm(self, node, o, x):
@@ -192,6 +233,11 @@ class GraphRun:
 
     def layer_norm(self, node, o, x):
         weight, bias = self.weights(node, o["bias"]) if o["affine"] else (None, None)
+        if not o["centred"]:
+            assert bias is None and not o["channels"]
+            axes = tuple(range(-len(o["over"] or (0,)), 0))
+            y = x * torch.rsqrt(x.square().mean(axes, keepdim=True) + o["eps"])
+            return y if weight is None else y * weight
         if o["channels"]:
             y = F.layer_norm(x.permute(0, 2, 3, 1), x.shape[1:2], weight, bias, o["eps"])
             return y.permute(0, 3, 1, 2)
@@ -200,6 +246,12 @@ class GraphRun:
     def group_norm(self, node, o, x):
         weight, bias = self.weights(node) if o["affine"] else (None, None)
         return F.group_norm(x, o["groups"], weight, bias, o["eps"])
+
+    def class_token(self, node, o, x):
+        return torch.cat([self.parameter(node["name"]).expand(len(x), 1, -1), x], 1)
+
+    def gather(self, node, o, x):
+        return x.index_select(o["axis"], torch.tensor(o["table"]))
 
     def layer_scale(self, node, o, x):
         return x * self.parameter(node["name"])
@@ -235,8 +287,9 @@ class GraphRun:
             if node["op"] == "softmax_cross_entropy":
                 o, labels = node.get("options", {}), inputs[1]
                 labels = labels if labels.is_floating_point() else labels.long()
-                smoothing = {"label_smoothing": o.get("label_smoothing", 0)}
-                yield o.get("weight", 1) * F.cross_entropy(inputs[0], labels, **smoothing)
+                logits = inputs[0].movedim(-1, 1) if o.get("classes_last") else inputs[0]
+                more = {key: o[key] for key in ("label_smoothing", "ignore_index") if key in o}
+                yield o.get("weight", 1) * F.cross_entropy(logits, labels, **more)
                 continue
             assert node["name"] not in values
             values[node["name"]] = y = self.compute(node, inputs)
@@ -246,7 +299,7 @@ class GraphRun:
                     y.detach(), recorded, rtol=1e-9, atol=1e-9, msg=lambda text: f"{node}: {text}"
                 )
 
-    def compare(self):
+    def compare(self, tolerance=GRADIENTS):
         """Asserts that every recorded number comes out again, and returns the largest relative error of the
         steps' losses.
 
@@ -261,7 +314,7 @@ class GraphRun:
         for name, gradient in zip(self.parameters, gradients):
             recorded = self.check["gradient." + self.file_names[name]]
             # A bias before a batch norm has no gradient but roundings.
-            assert (gradient - recorded).norm() <= 1e-8 * (recorded.norm() + 1e-6), name
+            assert (gradient - recorded).norm() <= tolerance * (recorded.norm() + 1e-6), name
         assert self.check["losses"].shape == (STEPS,) and self.check["losses"][0] == self.check["loss"]
         errors = self.errors_of_losses()
         if not (errors <= 1e-9).all():

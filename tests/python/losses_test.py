@@ -47,6 +47,27 @@ class TwoOutputs(Autoencoder):
         return self.wide(torch.relu(code)), code
 
 
+class Siamese(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(12, 8), nn.Tanh(), nn.Linear(8, 4))
+
+    def forward(self, left, right):
+        return F.pairwise_distance(self.net(left), self.net(right))
+
+
+class TwoHeads(nn.Module):
+    """Has an input of whole numbers, which are one where a number counts."""
+
+    def __init__(self):
+        super().__init__()
+        self.body, self.classes, self.number = nn.Linear(12, 8), nn.Linear(8, 4), nn.Linear(8, 1)
+
+    def forward(self, x, mask):
+        code = torch.tanh(self.body(x * mask)) * (mask.sum(1, keepdim=True) > 6).float()
+        return self.classes(code), self.number(code).squeeze(1)
+
+
 class Siren(nn.Module):
     def __init__(self):
         super().__init__()
@@ -64,6 +85,11 @@ def own_loss(output, target):
 
 def of_two(outputs, target):
     return F.mse_loss(outputs[0], target) + 0.5 * outputs[1].square().mean()
+
+
+def contrast(distance, same):
+    """Hadsell, Chopra & LeCun, "Dimensionality Reduction by Learning an Invariant Mapping", CVPR 2006."""
+    return (same * distance**2 + (1 - same) * F.relu(1 - distance) ** 2).mean()
 
 
 def drawn(*shape):
@@ -85,7 +111,7 @@ def weights(count):
 
 
 PIXELS = {"ignore_index": 255, "weight": weights(3)}
-# A model, its inputs, a loss and its labels.
+# A model, its input or its inputs, a loss and its labels.
 CASES = {
     "pixels": lambda: (UNet(), drawn(3, 6, 10), nn.CrossEntropyLoss(**PIXELS), masks()),
     "smoothed": lambda: (
@@ -116,20 +142,33 @@ CASES = {
         [nn.MSELoss(), (nn.CrossEntropyLoss(), 0.3)],
         [drawn(12), torch.arange(SAMPLES) % 4],
     ),
+    "two inputs": lambda: (Siamese(), (drawn(12), drawn(12)), contrast, torch.arange(SAMPLES) % 2),
+    "two heads": lambda: (
+        TwoHeads(),
+        (drawn(12), torch.randint(0, 2, (SAMPLES, 12))),
+        [nn.CrossEntropyLoss(), (nn.MSELoss(), 0.5)],
+        [torch.arange(SAMPLES) % 4, drawn()],
+    ),
 }
 
 
-def in_pytorch(model, images, loss, labels):
+def tuple_of(inputs):
+    return inputs if isinstance(inputs, tuple) else (inputs,)
+
+
+def in_pytorch(model, inputs, loss, labels):
     """Returns the losses of some steps of SGD on the whole batch, in float64."""
     pairs = [l if isinstance(l, tuple) else (l, 1) for l in loss] if isinstance(loss, list) else [(loss, 1)]
     pairs = [(l.double() if isinstance(l, nn.Module) else l, weight) for l, weight in pairs]
     model = model.double()
     labels = labels if isinstance(labels, list) else [labels]
-    labels = [y.double() if y.is_floating_point() else y for y in labels]
+    labels, inputs = (
+        [y.double() if y.is_floating_point() else y for y in of] for of in (labels, tuple_of(inputs))
+    )
     optimiser = torch.optim.SGD(model.parameters(), RATE)
     losses = []
     for _ in range(EPOCHS):
-        output = model(images.double())
+        output = model(*inputs)
         outputs = output if len(pairs) > 1 else [output]
         value = sum(weight * l(o, y) for (l, weight), o, y in zip(pairs, outputs, labels))
         losses.append(value.item())
@@ -143,24 +182,26 @@ class Losses(InAFolder):
     def write(self, name):
         """Writes the network and its data, and returns what PyTorch computes with."""
         torch.manual_seed(1)
-        model, images, loss, labels = CASES[name]()
+        model, inputs, loss, labels = CASES[name]()
         self.net, self.data = str(self.folder / "net.antichain"), str(self.folder / "set.h5")
-        antichain.from_torch(model, images, loss, self.net, labels)
+        antichain.from_torch(model, inputs, loss, self.net, labels)
         every = labels if isinstance(labels, list) else [labels]
         with h5py.File(self.data, "w") as file:
             for split in "train", "test":
-                file[f"{split}/x"] = images.numpy()
+                for i, x in enumerate(tuple_of(inputs)):
+                    file[f"{split}/x{i}"] = x.numpy()
                 for i, y in enumerate(every):
                     file[f"{split}/y{i}"] = y.numpy()
+        self.inputs = ",".join(f"x{i}" for i in range(len(tuple_of(inputs))))
         self.targets = ",".join(f"y{i}" for i in range(len(every)))
-        return model, images, loss, labels
+        return model, inputs, loss, labels
 
     def train(self, *more, local=1):
         """Returns the losses of the steps, and what --json says of the run."""
         metrics, results = str(self.folder / "metrics"), str(self.folder / "json")
         antichain.run(
             "train", *"--momentum 0 --weight-decay 0 --lr-schedule constant --warmup-steps 0".split(), *more,
-            graph=self.net, dataset=f"hdf5:{self.data}", inputs="x", targets=self.targets, batch=SAMPLES,
+            graph=self.net, dataset=f"hdf5:{self.data}", inputs=self.inputs, targets=self.targets, batch=SAMPLES,
             microbatches=4, epochs=EPOCHS, lr=RATE, local=local, metrics=metrics, json=results,
         )
         with open(metrics) as lines:
@@ -178,7 +219,7 @@ class Losses(InAFolder):
                 numpy.testing.assert_allclose(losses, right, 1e-5, 1e-6)
 
     def test_on_two_stages_they_have_the_same_bits(self):
-        for name in ("pixels", "two losses", "siren"):
+        for name in ("pixels", "two losses", "siren", "two inputs", "two heads"):
             with self.subTest(name):
                 self.write(name)
                 one, two = self.train(), self.train(local=2)
@@ -197,7 +238,7 @@ class Losses(InAFolder):
         results = str(self.folder / "evaluation")
         antichain.run(
             "evaluate", graph=self.net, weights=self.net + "/weights.safetensors", batch=3, json=results,
-            dataset=f"hdf5:{self.data}", inputs="x", targets="y0",
+            dataset=f"hdf5:{self.data}", inputs="x0", targets="y0",
         )
         with open(results) as file:
             said = json.load(file)

@@ -448,6 +448,8 @@ class Export(Folder):
         x = add("permute", "permute", x, order=[0, 2, 3, 1])
         x = add("mean", "mean", x, axes=[1], keep_dims=True)
         x = add("grow", "reshape", x, shape=[4, 3, 2])
+        x = add("tokens", "linear", x, out=2, bias=False)
+        x = add("tokens2", "linear", x, out=2, bias=False, in_first=True)
         x = add("mean2", "mean", x, axes=[3])
         x = add("flat", "reshape", x, shape=[12])
         x = add("fc", "linear", x, out=5, bias=False)

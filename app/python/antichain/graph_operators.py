@@ -6,23 +6,28 @@ fit together is refused here, and not by the program.
 import math
 
 MOST_AXES = 5
+# Which inputs of an operator may be whole numbers.
+WHOLE = {"embedding": (0,), "rotary": (1,), "softmax_cross_entropy": (1,)}
 PAIRS = ("kernel", "stride", "dilation", "output_pad", "size")  # [height, width]
 _CONVOLUTION = {"kernel": 3, "stride": 1, "pad": 0, "dilation": 1, "groups": 1, "bias": True}
 _POOL = {"kernel": 2, "stride": 2, "pad": 0, "ceil_mode": False}
 DEFAULTS = {
+    "attention": {"heads": 1, "kv_heads": 0, "causal": False, "dropout": 0.0},
     "average_pool": {**_POOL, "count_include_pad": True},
     "batch_norm": {"eps": 1e-5, "momentum": 0.1, "fixed_statistics": False, "affine": True},
     "conv2d": {**_CONVOLUTION, "matrix": False, "line": False},
     "conv_transpose2d": {**_CONVOLUTION, "output_pad": 0, "line": False},
     "dropout": {"p": 0.5},
     "elementwise": {"parameter_axis": -1},
+    "gather": {"axis": 1},
     "group_norm": {"eps": 1e-5, "affine": True},
     "interpolate": {"mode": "nearest", "align_corners": False},
-    "layer_norm": {"over": [], "channels": False, "eps": 1e-5, "affine": True, "bias": True},
-    "linear": {"bias": True},
+    "layer_norm": {"over": [], "channels": False, "eps": 1e-5, "affine": True, "bias": True, "centred": True},
+    "linear": {"bias": True, "in_first": False},
     "matmul": {"transpose_a": False, "transpose_b": False},
     "max_pool": _POOL,
     "mean": {"keep_dims": False},
+    "rotary": {"heads": 1, "theta": 10000.0, "interleaved": False},
     "spectral_norm": {"iterations": 1, "eps": 1e-12},
     "slice": {"axis": 1, "begin": 0, "end": 2**63 - 1, "step": 1},
 }
@@ -121,6 +126,27 @@ def _interpolate(o, x):
     return (*x[:2], *sides)
 
 
+def _attention(o, q, *others):
+    """Takes q, k and v, or all in one, and perhaps the documents' numbers."""
+    key_heads = o["kv_heads"] or o["heads"]
+    parts = o["heads"] if len(others) > 1 else o["heads"] + 2 * key_heads
+    rows = [q, *others[:2]] if len(others) > 1 else [q]
+    if any(len(x) != 3 for x in rows) or o["heads"] % key_heads or q[2] % parts:
+        raise ValueError(f"{text(q[1:])} is not divided into {o['heads']} heads and {key_heads} of keys")
+    width, keys = q[2] // parts, rows[-1][1]
+    if any(tuple(x) != (q[0], keys, key_heads * width) for x in rows[1:]):
+        raise ValueError(f"keys and values are not of {key_heads} heads of {width} channels each")
+    if others[2 if len(others) > 1 else 0 :] not in ((), ((q[0], keys),)):
+        raise ValueError("the documents have not a number for each position")
+    return (*q[:2], o["heads"] * width)
+
+
+def _rotary(o, x, *positions):
+    if len(x) != 3 or x[2] % (2 * o["heads"]) or positions not in ((), (tuple(x[:2]),)):
+        raise ValueError(f"{text(x[1:])} has no pairs of channels in {o['heads']} heads")
+    return x
+
+
 def _concat(o, *xs):
     if any(x[:1] + x[2:] != xs[0][:1] + xs[0][2:] for x in xs):
         raise ValueError("the parts differ in more than one axis")
@@ -162,6 +188,13 @@ def _slice(o, x):
     return (*x[:axis], len(range(*taken.indices(x[axis]))), *x[axis + 1 :])
 
 
+def _gather(o, x):
+    axis, table = o["axis"], o["table"]
+    if not table or min(table) < 0 or max(table) >= x[axis]:
+        raise ValueError(f"axis {axis} of {text(x)} lacks a place that is gathered")
+    return (*x[:axis], len(table), *x[axis + 1 :])
+
+
 def _group_norm(o, x):
     if o["groups"] < 1 or x[1] % o["groups"]:
         raise ValueError(f"{x[1]} channels are no multiple of {o['groups']} groups")
@@ -170,21 +203,27 @@ def _group_norm(o, x):
 
 SHAPES = {
     "adaptive_average_pool": lambda o, x: (*x[:2], o["h"], o["w"]),
+    "attention": _attention,
     "average_pool": _pool,
+    "class_token": lambda o, x: (x[0], x[1] + 1, x[2]),
     "concat": _concat,
+    "constant": lambda o, x: (x[0], *o["shape"]),
     "conv2d": _conv2d,
     "conv_transpose2d": _conv_transpose2d,
     "elementwise": _elementwise,
     "flatten": lambda o, x: (x[0], math.prod(x[1:])),
+    "gather": _gather,
     "global_average_pool": lambda o, x: (*x[:2], 1, 1),
     "group_norm": _group_norm,
     "interpolate": _interpolate,
-    "linear": lambda o, x: (x[0], o["out"]),
+    "embedding": lambda o, x: (*x, o["width"]),
+    "linear": lambda o, x: (*x[:-1], o["out"]),
     "matmul": _matmul,
     "max_pool": _pool,
     "mean": _mean,
     "permute": lambda o, x: tuple(x[axis] for axis in o["order"]),
     "reshape": lambda o, x: (x[0], *o["shape"]),
+    "rotary": _rotary,
     "slice": _slice,
 }
 
@@ -216,13 +255,17 @@ def parts_of(op, o, x):
         weight = (o["out"], x[1]) if o["matrix"] else (o["out"], x[1] // o["groups"], *_taps(o))
     elif op == "conv_transpose2d":
         weight = (x[1], o["out"] // o["groups"], *_taps(o))
+    elif op == "embedding":
+        return {"weight": (o["rows"], o["width"])}
     elif op == "linear":
-        weight = (o["out"], x[1])
+        weight = (x[-1], o["out"]) if o["in_first"] else (o["out"], x[-1])
     elif op == "batch_norm":
         names = ("weight", "bias") * o["affine"] + ("running_mean", "running_var")
         return {**dict.fromkeys(names, channels), "num_batches_tracked": ()}
     elif op == "elementwise":
         return {"": tuple(o["parameter"])} if "parameter" in o else {}
+    elif op == "class_token":
+        return {"": (1, 1, x[2])}
     elif op == "layer_scale":
         return {"": (x[1], 1, 1)}
     elif op in ("layer_norm", "group_norm") and o["affine"]:

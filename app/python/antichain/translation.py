@@ -74,12 +74,21 @@ class Table(dict):
     def make(self, t, name, args, keywords):
         """Returns what the row makes of arguments. Throws Unsupported."""
         refuse_if(name not in self, f"'{name}'")
+        joined = {x.axes for x in (*args, *keywords.values()) if isinstance(x, Joined)}
+        if len(joined) == 1 and name in BY_POSITION:
+            args, keywords = separated(args), dict(zip(keywords, separated(keywords.values())))
+            return Joined(self.make(t, name, args, keywords), joined.pop())
         if args and name not in self.raw:
             args = [t.tensor(args[0]), *args[1:]]
         try:
             return self[name](t, *args, **keywords)
         except WRONG as problem:
             raise Unsupported(f"'{name}' with these shapes and options ({problem})") from problem
+
+
+def separated(values):
+    """Returns values, those of joined positions as they were before."""
+    return [x.of if isinstance(x, Joined) else x for x in values]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,6 +137,43 @@ class Widened:
     shape: tuple
 
 
+@dataclasses.dataclass(frozen=True)
+class Joined:
+    """A tensor whose first axes are one, the samples' among them, for what computes position by position:
+    x.view(-1, C) of N x T x C."""
+
+    of: Value
+    axes: int
+
+    @property
+    def shape(self):
+        return (math.prod(self.of.shape[: self.axes]), *self.of.shape[self.axes :])
+
+
+@dataclasses.dataclass(frozen=True)
+class Repeated:
+    """A value of which each part along the axis stands so many times, one behind the other: the keys and
+    values that several heads of attention share."""
+
+    of: Value
+    axis: int
+    times: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Looked:
+    """Rows of a weight at places that are the same for all samples, for a sum."""
+
+    weight: object
+    places: tuple
+
+
+# Operators that compute each position by itself, so that positions may be joined.
+BY_POSITION = set(
+    "add addmm div dropout gelu layer_norm linear mul relu rms_norm sigmoid silu softmax sub tanh".split()
+)
+
+
 class Names:
     """Gives out names, each once: "relu", "relu_1", "relu_2"."""
 
@@ -172,6 +218,8 @@ class Shaping:
     def __init__(self, batch):
         self.batch = batch
         self.plain_forms = {}
+        self.permuted = {}  # by the nodes of permutations, what they are of
+        self.parts = {}  # by the nodes of slices, what they are of, and their options
         self.reshaped = {}  # by the nodes of reshapes, what they were made of
 
     @staticmethod
@@ -185,6 +233,9 @@ class Shaping:
         """Returns x, which must be a computed tensor of which nothing is pending."""
         refuse_if(isinstance(x, Padded), "padding by zeros for anything but a convolution or average pooling")
         refuse_if(isinstance(x, Widened), "an expanded tensor for anything but a product")
+        refuse_if(isinstance(x, Joined), f"a reshape to {x.shape if isinstance(x, Joined) else ()}, which "
+                  "mixes samples, for anything but what computes each position by itself")
+        refuse_if(isinstance(x, Repeated), "a repeated tensor for anything but the keys and values of attention")
         refuse_if(not isinstance(x, Value), f"{what} that is {x}")
         return x
 
@@ -233,6 +284,7 @@ class Shaping:
             order = list(x.order) if x.sampled else [0, *x.order]
             permuted = self.emit("permute", [x], {"order": order}, helper=True)
             self.plain_forms[x.node, x.order] = permuted
+            self.permuted[permuted.node] = x
         return self.plain_forms[x.node, x.order]
 
     def reshape(self, x, shape, helper=False):
@@ -244,7 +296,6 @@ class Shaping:
         refuse_if(mixes, f"a reshape of {x.shape} to {shape}, which mixes samples,")
         whole = shape if x.sampled else (1, *(shape or (1,)))
         refuse_if(len(whole) > MOST_AXES, f"a tensor of {len(shape)} axes (there are at most {MOST_AXES})")
-        refuse_if(len(whole) == 1, "a tensor of one number a sample without an axis for it")
         x = self.plain(x)
         source = self.reshaped.get(x.node, x)  # two reshapes are one
         x = source if source.sampled == x.sampled else x
@@ -303,7 +354,8 @@ class Shaping:
         tensors, a parameter and numbers. A parameter that is a vector has a number for each channel, where
         `channels`."""
         values, parts, options, words = [], {}, {}, {}
-        operands = [x.of if isinstance(x, Widened) else self.number_of(x) for x in operands]
+        operands = [x.of if isinstance(x, Widened) else x for x in operands]
+        operands = [self.number_of(x, operands) for x in operands]
         sampled = any(isinstance(x, Value) and x.sampled for x in operands)
         for name, x in zip("abc", operands):
             if isinstance(x, (int, float)):
@@ -333,8 +385,8 @@ class Shaping:
         options["steps"] = [" ".join(words.get(word, word) for word in step.split()) for step in steps]
         return self.emit("elementwise", values, options, order, parts=parts)
 
-    def number_of(self, x):
-        """Returns the number of a constant that is one, or x."""
+    def number_of(self, x, beside):
+        """Returns the number of a constant among the operands `beside` that is one, or x."""
         return x
 
     def without_ones_behind(self, x, rank):
@@ -383,12 +435,18 @@ class Shaping:
             return self.emit("global_average_pool", [x])
         return self.emit("adaptive_average_pool", [x], {"h": h, "w": w})
 
-    def linear(self, x, out, parts):
+    def linear(self, x, out, parts, in_first=False):
+        """Returns x times a weight out x I, or I x out, and what is added. x has I last."""
         options = {"out": out, "bias": "bias" in parts}
-        if x.rank == 2:
+        if in_first:
+            return self.emit("linear", [self.plain(x)], {**options, "in_first": True}, parts=parts)
+        if x.rank != 4 or x.axis(3) != 1:
+            if x.sampled and self.last_is_last(x):
+                stored = dataclasses.replace(x, order=natural(x.rank))
+                return self.emit("linear", [stored], options, x.order, parts=parts)
             return self.emit("linear", [self.plain(x)], options, parts=parts)
-        # Over the last of more axes it is a 1 x 1 convolution over the channels.
-        image, restored = self.image(x, x.rank - 1)
+        # Over the channels of an image it is a 1 x 1 convolution, which has them where they are.
+        image, restored = self.image(x, 3)
         return restored(self.emit("conv2d", [image], {**options, "kernel": 1, "matrix": True}, parts=parts))
 
     def batch_norm(self, x, options, parts):
@@ -402,12 +460,56 @@ class Shaping:
         options = {"eps": eps, "affine": bool(parts), "bias": "bias" in parts or not parts}
         if len(over) <= 1 and x.rank == 4 and x.axis(axis) == 1:
             return self.same_axes("layer_norm", x, {"channels": True, **options}, parts)
+        if len(over) <= 1 and self.last_is_last(x):
+            return self.same_axes("layer_norm", x, {"over": list(over), **options}, parts)
         return self.emit("layer_norm", [self.plain(x)], {"over": list(over), **options}, parts=parts)
+
+    @staticmethod
+    def last_is_last(x):
+        """Says whether the last axis of x is stored last, whatever the order of the others."""
+        return x.sampled and x.axis(-1) == len(x.stored) - 1
 
     def group_norm(self, x, groups, eps, parts):
         options = {"groups": groups, "eps": eps, "affine": bool(parts)}
         y = self.emit("group_norm", [self.plain(self.with_samples(x))], options, parts=parts)
         return self.as_before(x, y)
+
+    def with_heads(self, x):
+        """Returns N x heads x T x D, or N x T x D of one head, as N x T x heads · D, and the heads."""
+        if x.rank == 3:
+            return self.plain(x), 1
+        n, heads, length, width = x.shape
+        return self.reshape(x.permuted((0, 2, 1, 3)), (n, length, heads * width), helper=True), heads
+
+    def by_heads(self, y, like):
+        """Returns N x T x heads · D in the form that `like` has."""
+        if like.rank == 3:
+            return y
+        n, heads, length, width = like.shape
+        shape = (n, length, heads, y.shape[2] // heads)
+        return self.reshape(y, shape, helper=True).permuted((0, 2, 1, 3))
+
+    def attention(self, q, k, v, causal, dropout, scale):
+        """Returns attention of N x heads x T x D; keys and values may be Repeated."""
+        k, v = (x.of if isinstance(x, Repeated) and x.axis == 1 else x for x in (k, v))
+        q, k, v = (self.tensor(x) for x in (q, k, v))
+        (queries, heads), (keys, kv_heads), (values, _) = (self.with_heads(x) for x in (q, k, v))
+        options = {"heads": heads, "causal": causal, "dropout": dropout}
+        options |= {} if kv_heads == heads else {"kv_heads": kv_heads}
+        if abs(scale * math.sqrt(q.shape[-1]) - 1) > 1e-6:
+            options["scale"] = scale
+        given = self.packed(queries, keys, values) or [queries, keys, values]
+        return self.by_heads(self.emit("attention", given, options), q)
+
+    def packed(self, *values):
+        """Returns what values are the whole of, one part behind the other on the last axis, or None."""
+        of = [self.parts.get(x.node) for x in values]
+        if None in of or any(x.node != of[0][0].node or not x.plain or x.rank != 3 for x, _ in of):
+            return None
+        begins, ends = ([options[end] for _, options in of] for end in ("begin", "end"))
+        last = all(options["axis"] == 2 and options["step"] == 1 for _, options in of)
+        whole = last and [0, *ends] == [*begins, of[0][0].shape[2]]
+        return [of[0][0]] if whole else None
 
     def softmax(self, x, axis):
         if x.rank == 2 and x.sampled:
@@ -455,7 +557,9 @@ class Shaping:
         refuse_if(x.axis(axis) == 0, "a part of the samples")
         refuse_if(step < 1 or begin >= end, f"an empty part [{begin}:{end}:{step}]")
         options = {"axis": x.axis(axis), "begin": begin, "end": end, "step": step}
-        return self.same_axes("slice", x, options)
+        y = self.same_axes("slice", x, options)
+        self.parts[y.node] = x, options
+        return y
 
     def select(self, x, axis, place):
         """Returns x at one place of an axis, which is left out."""

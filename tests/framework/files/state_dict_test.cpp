@@ -126,6 +126,32 @@ TEST(StateDict, PrefixesOfAllNamesAreLeftOut) {
   expect_error([&] { fit(network(), one, Fit::whole, "f"); }, {"'a.weight' is not in the file"});
 }
 
+// Hugging Face's files of the module within another, and of old versions.
+TEST(StateDict, TheFirstPartOfAllNamesMayBeLeftOut) {
+  Graph graph("small");
+  const NodeId x = graph.add("x", std::make_shared<test::Input>(), {});
+  graph.add("within.a", std::make_shared<Counting>(3), {x});
+  Weights short_names;
+  for (NamedTensor t : initial_weights(graph, 5)) {
+    t.name = t.name.substr(std::string("within.").size());
+    short_names.add(std::move(t));
+  }
+  EXPECT_EQ(fit(graph, short_names, Fit::whole, "f").entries.size(), 2u);
+}
+
+TEST(StateDict, MasksAndPositionsOfFilesAreLeftOutAndNamed) {
+  Weights more = initial_weights(network(), 5);
+  more.add({"h.0.attn.bias", {1, 1, 2, 2}, std::vector<float>(4)});
+  more.add({"h.1.attn.bias", {1, 1, 2, 2}, std::vector<float>(4)});
+  const Fitted fitted = fit(network(), more, Fit::whole, "f");
+  EXPECT_EQ(fitted.entries.size(), 4u);
+  ASSERT_EQ(fitted.skipped.size(), 1u);
+  EXPECT_EQ(fitted.skipped[0],
+            "'h.0.attn.bias' and 1 more in the file: masks or positions, which the network computes");
+  more.add({"h.2.attn.bias", {2}, std::vector<float>(2)});
+  expect_error([&] { fit(network(), more, Fit::whole, "f"); }, {"'h.2.attn.bias' is not in the network"});
+}
+
 TEST(StateDict, FilesHaveTheNamesOfTheModule) {
   auto state = std::make_shared<StateDict>();
   state->keeper = "a";

@@ -6,6 +6,7 @@
 
 #include "layers/conv2d.h"
 #include "layers/conv_transpose2d.h"
+#include "layers/embedding.h"
 #include "layers/linear.h"
 #include "layers/matmul.h"
 #include "tests/layers/reference/reference.h"
@@ -155,23 +156,56 @@ void conv_transpose2d_backward(const Op& op, const Backward& b) {
     for (int64_t i = 0; i < b.dy.elements(); ++i) db[i / pixels % b.dy.shape()[1]] += dy[i];
 }
 
-MatrixView matrix(const Tensor& t) { return {t.data<double>(), t.shape()[0], t.shape()[1]}; }
+// Returns a tensor as rows of its last axis.
+MatrixView matrix(const Tensor& t) {
+  const int64_t columns = t.shape()[t.shape().rank() - 1];
+  return {t.data<double>(), t.shape().elements() / columns, columns};
+}
+
+// Returns the weight as out x in.
+Matrix weight_of(const LinearOptions& o, const Tensor& t) {
+  return o.in_first ? Matrix(matrix(t).transpose()) : Matrix(matrix(t));
+}
 
 void linear_forward(const Op& op, const Forward& f) {
   const LinearOptions& o = static_cast<const Linear&>(op).options;
-  matrix(f.y) = matrix(f.x[0]) * matrix(f.params[0]).transpose();
-  if (o.bias)
-    matrix(f.y).rowwise() += Eigen::Map<Eigen::RowVectorXd>(f.params[1].data<double>(), f.y.shape()[1]);
+  matrix(f.y) = matrix(f.x[0]) * weight_of(o, f.params[0]).transpose();
+  if (o.bias) matrix(f.y).rowwise() += Eigen::Map<Eigen::RowVectorXd>(f.params[1].data<double>(), o.out);
   if (o.relu) relu(f.y);
 }
 
 void linear_backward(const Op& op, const Backward& b) {
-  std::vector<double> through = masked(b, static_cast<const Linear&>(op).options.relu);
-  const MatrixView dy(through.data(), b.dy.shape()[0], b.dy.shape()[1]);
-  if (wanted(b.dx, 0, Into::overwrite)) matrix(b.dx[0]) = dy * matrix(b.params[0]);
-  if (wanted(b.dw, 0, b.into)) matrix(b.dw[0]) += dy.transpose() * matrix(b.x[0]);
-  if (double* db = wanted(b.dw, 1, b.into))
-    Eigen::Map<Eigen::RowVectorXd>(db, b.dy.shape()[1]) += dy.colwise().sum();
+  const LinearOptions& o = static_cast<const Linear&>(op).options;
+  std::vector<double> through = masked(b, o.relu);
+  const MatrixView dy(through.data(), matrix(b.dy).rows(), o.out);
+  if (wanted(b.dx, 0, Into::overwrite)) matrix(b.dx[0]) = dy * weight_of(o, b.params[0]);
+  if (wanted(b.dw, 0, b.into)) {
+    const Matrix dw = dy.transpose() * matrix(b.x[0]);
+    matrix(b.dw[0]) += o.in_first ? Matrix(dw.transpose()) : dw;
+  }
+  if (double* db = wanted(b.dw, 1, b.into)) Eigen::Map<Eigen::RowVectorXd>(db, o.out) += dy.colwise().sum();
+}
+
+// Calls f(row of the weight, row of y) for each position.
+template <class F>
+void for_each_row(const Tensor& ids, const Tensor& weight, const Tensor& y, F&& f) {
+  for (int64_t i = 0; i < ids.elements(); ++i)
+    if (const int32_t id = ids.data<int32_t>()[i]; id >= 0) f(matrix(weight).row(id), matrix(y).row(i));
+}
+
+void embedding_forward(const Op&, const Forward& f) {
+  matrix(f.y).setZero();
+  for_each_row(f.x[0], f.params[0], f.y, [](auto row, auto y) { y = row; });
+}
+
+void embedding_backward(const Op& op, const Backward& b) {
+  const auto padding = static_cast<const Embedding&>(op).options.padding;
+  if (!wanted(b.dw, 0, b.into)) return;
+  const std::vector<double> before(b.dw[0].data<double>(), b.dw[0].data<double>() + b.dw[0].elements());
+  for_each_row(b.x[0], b.dw[0], b.dy, [](auto row, auto dy) { row += dy; });
+  const int64_t width = b.dw[0].shape()[1];
+  if (padding)
+    std::copy_n(before.data() + *padding * width, width, b.dw[0].data<double>() + *padding * width);
 }
 
 void multiply_each(Context&, const MatrixProduct& p, const Tensor& first, const Tensor& second,
@@ -193,6 +227,7 @@ void multiply_each(Context&, const MatrixProduct& p, const Tensor& first, const 
 KernelEntry matmul() { return matmul_entry_of(multiply_each); }
 KernelEntry conv2d() { return entry_of(conv2d_forward, conv2d_backward); }
 KernelEntry conv_transpose2d() { return entry_of(conv_transpose2d_forward, conv_transpose2d_backward); }
+KernelEntry embedding() { return entry_of(embedding_forward, embedding_backward); }
 KernelEntry linear() { return entry_of(linear_forward, linear_backward); }
 
 }  // namespace antichain::reference

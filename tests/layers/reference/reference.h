@@ -20,6 +20,7 @@ KernelEntry layer_norm();
 KernelEntry linear();
 KernelEntry matmul();
 KernelEntry batch_norm();
+KernelEntry embedding();
 KernelEntry relu();
 KernelEntry pool();
 KernelEntry global_average_pool();
@@ -41,7 +42,13 @@ KernelEntry interpolate();
 KernelEntry elementwise();
 KernelEntry formula_loss();
 KernelEntry spectral_norm();
+// attention.cpp
+KernelEntry attention();
+KernelEntry rotary();
 // shapes.cpp
+KernelEntry constant();
+KernelEntry class_token();
+KernelEntry gather();
 KernelEntry mean();
 KernelEntry permute();
 KernelEntry slice();

@@ -16,6 +16,7 @@ struct Row {
   int64_t first, stride, length;
   int64_t first_param = 0, shared = 1;
   double mean = 0, inverse = 0;
+  bool centred = true;
   int64_t at(int64_t i) const { return first + i * stride; }
   int64_t param(int64_t i) const { return first_param + i / shared; }
   double normed(const double* x, int64_t i) const { return (x[at(i)] - mean) * inverse; }
@@ -25,7 +26,10 @@ std::vector<Row> rows_of(const LayerNorm& op, const Shape& x) {
   const int64_t length = op.row(x).elements(), pixels = op.options.channels ? x[2] * x[3] : 1;
   std::vector<Row> rows;
   for (int64_t n = 0; n < x.elements() / length; ++n)
-    rows.push_back({n / pixels * pixels * length + n % pixels, pixels, length});
+    rows.push_back({.first = n / pixels * pixels * length + n % pixels,
+                    .stride = pixels,
+                    .length = length,
+                    .centred = op.options.centred});
   return rows;
 }
 
@@ -44,7 +48,7 @@ void for_each_row(const Op& any, const Tensor& x, F&& f) {
     const double* values = x.data<double>();
     const double n = double(row.length);
     double variance = 0;
-    for (int64_t i = 0; i < row.length; ++i) row.mean += values[row.at(i)] / n;
+    for (int64_t i = 0; row.centred && i < row.length; ++i) row.mean += values[row.at(i)] / n;
     for (int64_t i = 0; i < row.length; ++i)
       variance += (values[row.at(i)] - row.mean) * (values[row.at(i)] - row.mean) / n;
     row.inverse = 1 / std::sqrt(variance + double(op.options.eps));
@@ -82,7 +86,7 @@ void norm_backward(const Op& op, const Backward& b) {
       if (dbias) dbias[row.param(i)] += dy[row.at(i)];
     }
     for (int64_t i = 0; dx && i < row.length; ++i)
-      dx[row.at(i)] = row.inverse * (dy[row.at(i)] * param(b.params, 0, row.param(i), 1) - sum -
+      dx[row.at(i)] = row.inverse * (dy[row.at(i)] * param(b.params, 0, row.param(i), 1) - row.centred * sum -
                                      row.normed(x, i) * product);
   });
 }

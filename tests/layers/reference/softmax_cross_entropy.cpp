@@ -20,16 +20,19 @@ struct Position {
 struct Loss {
   const SoftmaxCrossEntropy& op;
   const Tensor &logits, &labels;
-  int64_t classes, positions;
+  const int64_t classes, positions;
 
   Loss(const Op& of, const Tensor& x, const Tensor& y)
       : op(static_cast<const SoftmaxCrossEntropy&>(of)),
         logits(x),
         labels(y),
-        classes(x.shape()[1]),
-        positions(x.shape().elements() / (x.shape()[0] * classes)) {}
+        classes(op.sizes(x.shape()).classes),
+        positions(op.sizes(x.shape()).positions) {}
 
-  int64_t place(int64_t n, int64_t at, int64_t k) const { return (n * classes + k) * positions + at; }
+  int64_t place(int64_t n, int64_t at, int64_t k) const {
+    if (op.options.classes_last) return (n * positions + at) * classes + k;
+    return (n * classes + k) * positions + at;
+  }
   double weight(int64_t k) const {
     const auto& weights = op.options.class_weights;
     return weights.empty() ? 1 : double(weights[size_t(k)]);

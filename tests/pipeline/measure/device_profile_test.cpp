@@ -61,10 +61,10 @@ double of_table_s(const std::string& work) {
 Graph small_network(const Backend& gpu) {
   const ModelOptions o{.microbatch = 1, .classes = 10, .image = 8};
   Graph g("small");
-  const ModelInputs in = add_inputs(g, o);
+  const ImageInputs in = add_image_inputs(g, o);
   const NodeId x = relu(g, "relu", conv2d(g, "conv1", in.images, {.out = 4, .kernel = 3, .pad = 1}));
   const NodeId y = add(g, "add", x, conv2d(g, "conv2", x, {.out = 4, .kernel = 3, .pad = 1}));
-  add_loss(g, in, linear(g, "linear", flatten(g, "flatten", y), {.out = 10}), o);
+  add_loss(g, in.labels, linear(g, "linear", flatten(g, "flatten", y), {.out = 10}), o);
   return lower(g, gpu);
 }
 

@@ -19,7 +19,7 @@ Graph every_edge(const ModelOptions& options) {
   ModelOptions o = completed(options, {.dropout = 0.25});
   if (options.image == 0) o.image = 8;
   Graph g("every_edge");
-  const ModelInputs in = add_inputs(g, o);
+  const ImageInputs in = add_image_inputs(g, o);
   const auto conv = [&](std::string name, NodeId x, int64_t out, int kernel) {
     return conv2d(g, std::move(name), x, {.out = out, .kernel = kernel, .pad = kernel / 2, .bias = out < 16});
   };
@@ -27,10 +27,10 @@ Graph every_edge(const ModelOptions& options) {
   const NodeId branches = concat(g, "branches", {conv("narrow", stem, 4, 1), conv("wide", stem, 12, 3)});
   const NodeId trunk = relu(g, "norm.relu", add(g, "norm.add", batch_norm(g, "norm", branches), stem));
   const NodeId head = linear(g, "aux.fc", flatten(g, "aux.flatten", trunk), {.out = o.classes});
-  add_loss(g, in, head, o, "aux.loss", o.aux > 0 ? o.aux : 0.3);
+  add_loss(g, in.labels, head, o, "aux.loss", o.aux > 0 ? o.aux : 0.3);
   NodeId x = max_pool(g, "pool", add(g, "skip", conv("conv", trunk, 16, 3), stem));
   x = dropout(g, "dropout", flatten(g, "flatten", x), *o.dropout);
-  add_loss(g, in, linear(g, "fc", x, {.out = o.classes}), o);
+  add_loss(g, in.labels, linear(g, "fc", x, {.out = o.classes}), o);
   return g;
 }
 

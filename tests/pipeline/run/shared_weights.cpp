@@ -21,7 +21,7 @@ Graph siamese(const ModelOptions& options) {
   ModelOptions o = completed(options, {});
   if (options.image == 0) o.image = 8;
   Graph g("siamese");
-  const ModelInputs in = add_inputs(g, o);
+  const ImageInputs in = add_image_inputs(g, o);
   std::vector<NodeId> convs, fcs, sides;
   for (const char* side : {"left", "right"}) {
     const int64_t begin = sides.size() * 4;
@@ -35,7 +35,7 @@ Graph siamese(const ModelOptions& options) {
   g.share(convs[1], convs[0]);
   g.share(fcs[1], fcs[0]);
   const NodeId distance = elementwise(g, "distance", sides, {.steps = {"subtract x0 x1", "abs s0"}});
-  add_loss(g, in, linear(g, "fc", distance, {.out = o.classes}), o);
+  add_loss(g, in.labels, linear(g, "fc", distance, {.out = o.classes}), o);
   return g;
 }
 
@@ -45,7 +45,7 @@ Graph unrolled(const ModelOptions& options) {
   ModelOptions o = completed(options, {});
   if (options.image == 0) o.image = 8;
   Graph g("unrolled");
-  const ModelInputs in = add_inputs(g, o);
+  const ImageInputs in = add_image_inputs(g, o);
   const auto formula = [&](const std::string& name, std::vector<NodeId> x, std::vector<std::string> steps) {
     return elementwise(g, name, std::move(x), {.steps = std::move(steps)});
   };
@@ -74,7 +74,7 @@ Graph unrolled(const ModelOptions& options) {
                                  {"multiply x1 x2", "add x0 s0", "tanh s1"});
     h = formula(step + ".h", {fresh, keep, h}, {"subtract x2 x0", "multiply x1 s0", "add x0 s1"});
   }
-  add_loss(g, in, linear(g, "fc", h, {.out = o.classes}), o);
+  add_loss(g, in.labels, linear(g, "fc", h, {.out = o.classes}), o);
   return g;
 }
 
@@ -82,7 +82,7 @@ Graph repeated(const ModelOptions& options) {
   ModelOptions o = completed(options, {});
   if (options.image == 0) o.image = 8;
   Graph g("repeated");
-  const ModelInputs in = add_inputs(g, o);
+  const ImageInputs in = add_image_inputs(g, o);
   NodeId x = conv2d(g, "stem", in.images, {.out = 16, .kernel = 3, .pad = 1}), before = -1;
   for (const std::string step : {"0", "1", "2"}) {
     const NodeId conv = conv2d(g, step + ".conv", x, {.out = 16, .kernel = 3, .pad = 1});
@@ -94,7 +94,7 @@ Graph repeated(const ModelOptions& options) {
   const NodeId first = linear(g, "0.fc", relu(g, "narrow.relu", x), {.out = 24});
   const NodeId second = linear(g, "1.fc", relu(g, "0.fc.relu", first), {.out = 24});
   g.share("1.fc.weight", "0.fc.weight");
-  add_loss(g, in, linear(g, "fc", second, {.out = o.classes}), o);
+  add_loss(g, in.labels, linear(g, "fc", second, {.out = o.classes}), o);
   return g;
 }
 

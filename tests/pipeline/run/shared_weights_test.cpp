@@ -114,14 +114,14 @@ TEST(SharingWeights, SurvivesThatNodesBecomeOneInAnotherOrder) {
   register_cpu_backend();
   const ModelOptions o{.microbatch = 2, .classes = 10, .image = 8};
   Graph g("fused");
-  const ModelInputs in = add_inputs(g, o);
+  const ImageInputs in = add_image_inputs(g, o);
   const NodeId x = linear(g, "x", flatten(g, "flatten", in.images), {.out = 6});
   const ElementwiseOptions factors{.steps = {"multiply x0 p"}, .parameter = Shape{6}};
   const NodeId a = elementwise(g, "a", {x}, factors), b = elementwise(g, "b", {x}, factors);
   g.share(b, a);
   const NodeId c = elementwise(g, "c", {a}, {.steps = {"tanh x0"}});
   const NodeId d = elementwise(g, "d", {b, c, b}, {.steps = {"multiply x0 x1", "add s0 x2"}});
-  add_loss(g, in, linear(g, "fc", d, {.out = o.classes}), o);
+  add_loss(g, in.labels, linear(g, "fc", d, {.out = o.classes}), o);
   const Graph lowered = lower(g, backend("cpu"));
   ASSERT_GT(lowered.find("a"), lowered.find("b"));
   EXPECT_EQ(lowered.shared().at("a").size(), 2u);

@@ -167,6 +167,17 @@ def _conv(w):
     w.last("Conv", w.inputs() + w.weight_and_bias(weight), **w.windows())
 
 
+def _linear(w):
+    weight, *bias = w.weight_and_bias()
+    in_first = w.options["in_first"]
+    if len(w.shape) == 2:
+        return w.last("Gemm", [*w.inputs(), weight, *bias], transB=int(not in_first))
+    factors = [*w.inputs(), weight if in_first else w.helper("Transpose", [weight], perm=[1, 0])]
+    if not bias:
+        return w.last("MatMul", factors)
+    w.last("Add", [w.helper("MatMul", factors), *bias])
+
+
 def _group_norm(w):
     o, shape = w.options, w.shape
     groups = w.helper("Reshape", [*w.inputs(), w.integers([0, o["groups"], -1])])
@@ -238,10 +249,21 @@ def _layer_norm(w):
         x = w.helper("Transpose", [x], perm=[0, 2, 3, 1])
     parts = w.weight_and_bias() if o["affine"] else [w.constant(numpy.ones(row))]
     attributes = {"axis": -len(row), "epsilon": o["eps"]}
+    if not o["centred"]:
+        return _rms_norm(w, x, parts, row)
     if not o["channels"]:
         return w.last("LayerNormalization", [x, *parts], **attributes)
     y = w.helper("LayerNormalization", [x, *parts], **attributes)
     return w.last("Transpose", [y], perm=[0, 3, 1, 2])
+
+
+def _rms_norm(w, x, parts, row):
+    o, axes = w.options, list(range(-len(row), 0))
+    squares = w.helper("ReduceMean", [w.helper("Mul", [x, x])], axes=axes)
+    root = w.helper("Sqrt", [w.helper("Add", [squares, w.constant([o["eps"]])])])
+    y = w.helper("Mul", [w.helper("Div", [x, root]), parts[0]])
+    y = w.helper("Add", [y, parts[1]]) if len(parts) > 1 else y
+    w.last("Transpose", [y], perm=[0, 3, 1, 2]) if o["channels"] else w.last("Identity", [y])
 
 
 def _slice(w):
@@ -269,13 +291,15 @@ ROWS = {
     "conv_transpose2d": _conv_transpose,
     "dropout": Writing.leave_out,
     "elementwise": _elementwise,
+    "embedding": lambda w: w.last("Gather", [w.part("weight"), *w.inputs()]),
     "flatten": lambda w: w.last("Flatten", axis=1),
+    "gather": lambda w: w.last("Gather", [*w.inputs(), w.integers(w.options["table"])], axis=w.options["axis"]),
     "global_average_pool": lambda w: w.last("GlobalAveragePool"),
     "group_norm": _group_norm,
     "interpolate": _interpolate,
     "layer_norm": _layer_norm,
     "layer_scale": lambda w: w.last("Mul", [*w.inputs(), w.part("")]),
-    "linear": lambda w: w.last("Gemm", w.inputs() + w.weight_and_bias(), transB=1),
+    "linear": _linear,
     "matmul": _matmul,
     "max_pool": lambda w: w.last("MaxPool", **w.windows()),
     "mean": lambda w: w.last("ReduceMean", axes=w.options["axes"], keepdims=int(w.options["keep_dims"])),

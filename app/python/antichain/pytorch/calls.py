@@ -80,6 +80,19 @@ class Call:
     name: str = ""  # unique among the calls
 
 
+@dataclasses.dataclass(frozen=True)
+class Region:
+    """A part of a program that runs under a context of its own, as a function. Of constants it gives
+    constants; of anything else it is refused."""
+
+    part: object
+    refusal: str
+    __name__ = "region"
+
+    def __call__(self, *args):
+        return self.part(*args)
+
+
 @dataclasses.dataclass
 class Captured:
     calls: list  # in the order in which they were made
@@ -137,6 +150,9 @@ def without_randomness(call, value_of):
         return value_of(call.args[0])
     if call.key == "bernoulli":
         return torch.full_like(value_of(call.args[0]), (*call.args, *call.kwargs.values())[1])
+    if call.kwargs.get("dropout_p"):  # of attention
+        args, kwargs = map_references(value_of, (call.args, call.kwargs))
+        return call.function(*args, **{**kwargs, "dropout_p": 0.0})
     return None
 
 
@@ -144,11 +160,12 @@ def carry_out(call, args, kwargs):
     return call.function(*args, **kwargs)
 
 
-def replay(calls, tensors, inputs, random=True, run=carry_out):
+def replay(calls, tensors, inputs, random=True, run=carry_out, of=None):
     """Runs calls again. Yields each with its result.
 
     `tensors` and `inputs` give values by name. With random=False, dropout and stochastic depth are left out.
-    `run` carries out a call. A result is dropped after its last use.
+    `run` carries out a call. A result is dropped after its last use. `of` has the results of calls that are
+    not among these, and other tensors, by id.
     """
     last = {}
     for call in calls:
@@ -157,6 +174,8 @@ def replay(calls, tensors, inputs, random=True, run=carry_out):
     values = {}
 
     def value_of(r):
+        if of and id(r) in of:
+            return of[id(r)]
         if isinstance(r, Call):
             return values[id(r)]
         return inputs[r.name] if r.kind is Kind.input else tensors[r.name]

@@ -10,34 +10,17 @@ import torch
 
 from antichain.error import AntichainError
 from antichain.pytorch import capture_export, capture_fx
-from antichain.pytorch.calls import DECIDES, SAME_FOR_ALL, Call, is_users, map_leaves, replay
+from antichain.pytorch.attention import fused
+from antichain.pytorch.calls import DECIDES, SAME_FOR_ALL, Call, Region, is_users, map_leaves, replay
+from antichain.pytorch.fold import fold
 from antichain.pytorch.module_state import in_list, named
+from antichain.pytorch.multi_head import attend_simply
 from antichain.pytorch.normalise import flat, normalise
 from antichain.pytorch.spectral import stand_in
 
 # A replay makes the same calls, but for those in place and the copies between them; so it differs by the
 # rounding of other kernels at most.
 TOLERANCE = 1e-4
-
-
-def example_images(example_inputs):
-    """Returns the one input of a model: a tensor, or a sequence that has one."""
-    inputs = list(example_inputs) if isinstance(example_inputs, (tuple, list)) else [example_inputs]
-    if len(inputs) != 1 or not isinstance(inputs[0], torch.Tensor) or not inputs[0].is_floating_point():
-        has = [getattr(i, "dtype", type(i).__name__) for i in inputs]
-        what = "a model has one input, a tensor of floating-point numbers"
-        raise AntichainError(f"{what}, but example_inputs has {has}")
-    shape = f"example_inputs has the shape {tuple(inputs[0].shape)}"
-    if inputs[0].dim() < 2:
-        rule = "its first axis is the samples and a sample has one at least"
-        raise AntichainError(f"{shape}, but {rule}")
-    if not inputs[0].shape.numel():
-        raise AntichainError(f"{shape}, which has no numbers")
-    with told("example_inputs can't be copied to the CPU"):
-        images = inputs[0].detach().cpu().float()
-    if not images.isfinite().all():
-        raise AntichainError("example_inputs has numbers that are not finite (NaN or infinity)")
-    return images
 
 
 def said(problem):
@@ -84,6 +67,7 @@ def copied(module, training=True):
         if getattr(m, "_compiled_call_impl", None):  # by module.compile()
             m._compiled_call_impl = None
     stand_in(module)
+    attend_simply(module)
     return module
 
 
@@ -96,6 +80,10 @@ def capture(module, examples, training=True):
     with torch.random.fork_rng(devices=[]), told(f"{name} can't record the model", users_line):
         graph, tensors = way.capture(module, {name: x.clone() for name, x in examples.items()})
         captured = normalise(graph, tensors, f"{name} of torch {torch.__version__}")
+        captured = fused(fold(captured, set(module.state_dict())))
+    for call in captured.calls:
+        if isinstance(call.function, Region):
+            raise AntichainError(call.function.refusal)
     if not captured.outputs:
         raise AntichainError("the model returns no tensor")
     return captured, module

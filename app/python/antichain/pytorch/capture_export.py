@@ -14,7 +14,7 @@ import torch
 
 from antichain.error import AntichainError
 from antichain.pytorch.autograd_functions import NO_GRADIENT, functions_entered
-from antichain.pytorch.calls import Kind, Tensor, Where, is_users, line_here
+from antichain.pytorch.calls import Kind, Region, Tensor, Where, is_users, line_here
 
 
 def _where(node):
@@ -29,18 +29,22 @@ def _where(node):
     return Where(path, kind.split(".")[-1], kind.startswith("torch.nn"), lines[-1] if lines else "")
 
 
-def _refuse_region(node, program):
-    """Throws AntichainError for a part of the program that runs under a context of its own."""
+def _region(node, program):
+    """Returns a part of the program that runs under a context of its own as a Region, and what it is
+    given."""
     name = str(node.target)
-    parts = (getattr(program.graph_module, a.target) for a in node.args if getattr(a, "op", "") == "get_attr")
+    at = [i for i, a in enumerate(node.args) if getattr(a, "op", "") == "get_attr"]
+    parts = [getattr(program.graph_module, node.args[i].target) for i in at]
     places = (_where(n) for part in parts for n in part.graph.nodes if n.meta.get("stack_trace"))
     where = next(places, _where(node))
     if "set_grad_enabled" in name:
-        raise AntichainError(f"no gradient passes through a part of the model ({where}), but {NO_GRADIENT}")
-    if "autocast" in name:
+        said = f"no gradient passes through a part of the model ({where}), but {NO_GRADIENT}"
+    elif "autocast" in name:
         why = "but a module is taken in float32"
-        raise AntichainError(f"a part of the model computes by autocast ({where}), {why}")
-    raise AntichainError(f"'{name}' ({where}) can't be recorded")
+        said = f"a part of the model computes by autocast ({where}), {why}"
+    else:
+        raise AntichainError(f"'{name}' ({where}) can't be recorded")
+    return Region(parts[0], said), node.args[at[0] + 1 :]
 
 
 def _check_precision(node, value):
@@ -90,15 +94,16 @@ def capture(module, examples):
                 name = first.get(id(tensor), name)
                 tensors[name] = tensor
             node.meta["tensor"] = Tensor(name, kind, shape)
+            node.meta["dtype"] = getattr(value, "dtype", None)
         elif node.op == "output":
             # Buffers that training changes come before what the model returns.
             node.args = (tuple(n for n in node.args[0] if getattr(n, "name", None) in results),)
         else:
             node.meta["where"] = _where(node)
             if isinstance(node.target, torch._ops.HigherOrderOperator):
-                _refuse_region(node, program)
+                node.meta["region"] = _region(node, program)
             if shape is not None:
                 node.meta["shape"] = shape
-                node.meta["floating"] = value.is_floating_point()
+                node.meta["dtype"] = value.dtype
                 _check_precision(node, value)
     return program.graph, tensors

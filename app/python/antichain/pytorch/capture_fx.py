@@ -124,6 +124,7 @@ class Tracer(torch.fx.Tracer):
         self.tensors[name] = value
         node = self.create_node("get_attr", name, (), {})
         node.meta["tensor"] = Tensor(name, kind, tuple(value.shape))
+        node.meta["dtype"] = value.dtype
         return node
 
     def create_arg(self, a):
@@ -146,6 +147,7 @@ class Tracer(torch.fx.Tracer):
         for name, example in self.examples.items():
             node = self.create_node("placeholder", name, (), {})
             node.meta["tensor"] = Tensor(name, Kind.input, tuple(example.shape))
+            node.meta["dtype"] = example.dtype
             proxies.append(ValueProxy(node, self, example))
         return function, [self.root, *proxies]
 
@@ -153,6 +155,7 @@ class Tracer(torch.fx.Tracer):
         node.meta["where"] = self.here()
         if isinstance(value, torch.Tensor):
             node.meta["shape"] = tuple(value.shape)
+            node.meta["dtype"] = value.dtype
         return ValueProxy(node, self, value)
 
     def check_gradient(self, name, given, result):
@@ -219,7 +222,8 @@ def capture(module, examples):
     """Returns a graph, and the tensors that it uses, by name. `examples` are the inputs, by name.
 
     Each node has in `meta` the Tensor that it is ("tensor"), or where it was made ("where") and the shape of
-    its result ("shape"), where that is one tensor. The module's buffers change as they do in training.
+    its result ("shape"), where that is one tensor; and the type of its numbers ("dtype"). The module's
+    buffers change as they do in training.
     """
     tracer = Tracer(module, examples)
     with torch.enable_grad(), functions_entered(tracer.here), NoNumbers(tracer):

@@ -9,9 +9,10 @@ import torch
 from antichain import folder as files
 from antichain.error import AntichainError
 from antichain.folder import graph_text
-from antichain.graph_operators import MOST_AXES
+from antichain.graph_operators import MOST_AXES, WHOLE
 from antichain.pytorch.calls import Call, needed
-from antichain.pytorch.capture import capture, check, copied, example_images, told
+from antichain.pytorch.capture import capture, check, copied, told
+from antichain.pytorch.inputs import example_call, network_inputs, taking_tensors
 from antichain.pytorch.losses import LogProbabilities, Objective
 from antichain.pytorch.module_state import frozen, what_is_not_done
 from antichain.pytorch.names import name_calls
@@ -34,7 +35,7 @@ class Loss:
     label_smoothing: float = 0.0
 
 
-def is_of_one_label(module, images, loss, labels):
+def is_of_one_label(module, inputs, loss, labels):
     """Says whether a loss is the cross-entropy of one label for each sample, without classes that count
     differently."""
     if isinstance(loss, torch.nn.CrossEntropyLoss):
@@ -45,7 +46,7 @@ def is_of_one_label(module, images, loss, labels):
         return False
     try:
         with torch.random.fork_rng(devices=[]):
-            return flat(copied(module)(images.clone()))[0].dim() == 2 or labels is None
+            return flat(copied(module)(*(x.clone() for x in inputs.values())))[0].dim() == 2 or labels is None
     except Exception:  # which says more when the model is captured
         return True
 
@@ -113,14 +114,14 @@ def checked_labels(labels, batch, classes):
     raise AntichainError(f"labels {why}")
 
 
-def read(module, images, pick, reserved, clauses=(), training=True):
+def read(module, examples, pick, reserved, clauses=(), training=True):
     """Returns what is captured of a module, the copy of it that ran, the Translation, and the values that
     losses are taken of: `pick` returns these calls of a Captured. Throws AntichainError, which begins with
     the clauses, where something is not supported.
     """
     clauses = [*clauses]
     try:
-        whole, copy = capture(module, {"images": images}, training)
+        whole, copy = capture(module, examples, training)
     except AntichainError:
         refuse(clauses)
         raise
@@ -130,7 +131,7 @@ def read(module, images, pick, reserved, clauses=(), training=True):
     outputs = pick(whole)
     captured = dataclasses.replace(whole, calls=needed(whole.calls, outputs), outputs=outputs)
     name_calls(captured.calls, reserved)
-    t, values, problems = translate(captured, reserved, ROWS)
+    t, values, problems = translate(captured, examples, reserved, ROWS)
     refuse(clauses, problems, captured.calls, OPERATORS)
     for i, value in enumerate(values):
         if not isinstance(value, Value):
@@ -208,7 +209,29 @@ def stored_state(module, t):
     return {name: arrays[name] for name in (*t.state, *again, *kept)}, notes
 
 
-def graph_json(name, made_by, t, images, targets, losses, notes, not_trained):
+def type_of(name, tensor, nodes):
+    """Returns the type of a network's input: int32 where a node takes whole numbers of it. Throws
+    AntichainError where others compute with them as well, or nothing uses it."""
+    takers = [n for n in nodes if n["op"] != "constant"]  # which reads the number of samples alone
+    uses = [(n, i) for n in takers for i, of in enumerate(n["inputs"]) if of == name]
+    uses = [(n, i in WHOLE.get(n["op"], ())) for n, i in uses]
+    if not uses:
+        raise AntichainError(f"what the model returns does not depend on the input {name}")
+    number = next((n["name"] for n, whole in uses if not whole), None)
+    whole = next((n["name"] for n, whole in uses if whole), None)
+    if tensor.is_floating_point() or whole is None:
+        if not tensor.is_floating_point() and tensor.long().abs().max() > MOST_EXACT:
+            raise AntichainError(f"{name} has whole numbers above {MOST_EXACT}, which float32 does not have")
+        return "float32"
+    if number:
+        raise AntichainError(
+            f"the node {whole} takes whole numbers of {name}, but the node {number} computes with them (give "
+            "them to the model a second time, as an input of floating-point numbers)"
+        )
+    return "int32"
+
+
+def graph_json(name, made_by, t, inputs, losses, notes, not_trained):
     """`losses` are nodes as dictionaries, the model's own first."""
 
     def entry(name, op, inputs, options):
@@ -224,8 +247,7 @@ def graph_json(name, made_by, t, images, targets, losses, notes, not_trained):
     ]
     nodes += reversed([entry(*loss) for loss in losses])  # the model's own loss comes last
     inputs = [
-        {"name": n, "shape": [*x.shape[1:]], "dtype": "float32" if x.is_floating_point() else "int32"}
-        for n, x in {"images": images, **targets}.items()
+        {"name": n, "shape": [*x.shape[1:]], "dtype": type_of(n, x, nodes)} for n, x in inputs.items()
     ]
     return graph_text(name, made_by, inputs, nodes, notes, not_trained)
 
@@ -281,48 +303,52 @@ def without_log_softmax(output):
 def written(module, example_inputs, loss, folder, labels, auxiliary, with_record):
     check_module(module)
     auxiliary = checked_number("auxiliary", auxiliary)
-    images = example_images(example_inputs)
-    one_label = is_of_one_label(module, images, loss, labels)
+    called_with = example_call(example_inputs)
+    given = [*labels] if isinstance(labels, dict) else []
+    examples = network_inputs(module, *called_with, ("labels", "loss", *given))
+    module = taking_tensors(module, *called_with)
+    one_label = is_of_one_label(module, examples, loss, labels)
     smoothing = label_smoothing_of(loss) if one_label else 0
     clauses = what_is_not_done(module)
     if one_label:
-        reserved, pick = RESERVED, pick_logits
+        reserved, pick = (*RESERVED, *examples), pick_logits
     else:
         if auxiliary:
             raise AntichainError("auxiliary is for cross-entropy of one label; give a list of losses")
-        objective = Objective(module, images, loss, labels)
-        reserved = (*RESERVED, *objective.targets)
+        objective = Objective(module, examples, loss, labels)
+        reserved = (*RESERVED, *examples, *objective.targets)
 
         def pick(*_):
             return lambda whole: [without_log_softmax(whole.outputs[i]) for i in objective.used]
 
-    whole, copy, t, values = read(module, images, pick(loss, auxiliary), reserved, clauses)
+    whole, copy, t, values = read(module, examples, pick(loss, auxiliary), reserved, clauses)
     not_trained = frozen(copy, t.parameters)
     if one_label:
         check_logits(values)
         losses = [Loss("loss", label_smoothing=smoothing)] + [
             Loss(t.names.unique(f"loss.auxiliary{i}"), auxiliary, smoothing) for i in range(1, len(values))
         ]
-        labels = checked_labels(labels, len(images), values[0].shape[1])
+        labels = checked_labels(labels, t.batch, values[0].shape[1])
         objective, outputs = OneLabel(loss, losses, {"labels": labels}), whole.outputs[: len(losses)]
     else:
         outputs = [whole.outputs[i] for i in objective.used]
-    check(copy, whole, {"images": images})
+    check(copy, whole, examples)
 
     def read_again(net, x, training):
         return read(net, x, pick(loss, training and auxiliary), reserved, training=training)[2:]
 
-    check_same(module, copy, images, (t, values), read_again)
+    check_same(module, copy, examples, (t, values), read_again)
     arrays, notes = stored_state(module, t)
     if one_label:
         entries = [*objective.entries(values)]
     else:
         stripped = [without_log_softmax(output) is not output for output in outputs]
         entries = [*objective.entries(t, [LogProbabilities(v) if s else v for v, s in zip(values, stripped)])]
-    training = Training(module, dataclasses.replace(whole, outputs=outputs), objective, images)
+    training = Training(module, dataclasses.replace(whole, outputs=outputs), objective, examples)
     numbers = record(training, t.nodes, t.state) if with_record else training.compare(1)
 
     name = model_name(module)
-    text = graph_json(name, whole.made_by, t, images, objective.targets, entries, notes, not_trained)
+    inputs = {**examples, **objective.targets}
+    text = graph_json(name, whole.made_by, t, inputs, entries, notes, not_trained)
     folder = f"{name}.antichain" if folder is None else folder
     return files.write_folder(folder, text, arrays, numbers if with_record else None)

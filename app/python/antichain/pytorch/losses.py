@@ -19,7 +19,8 @@ from antichain.pytorch.normalise import flat
 from antichain.pytorch.operators import FORMULAS, ROWS, is_number, sizes
 from antichain.pytorch.refusal import refuse
 from antichain.pytorch.translate import Translation
-from antichain.translation import Table, Unsupported, Value, Widened, attempt, natural, refuse_if, unknown
+from antichain.translation import Joined, Table, Unsupported, Value, Widened, attempt, natural, refuse_if
+from antichain.translation import separated, unknown
 
 MOST_STEPS = 24  # of a formula: ElementwiseProgram
 PYTORCHS_IGNORED = -100  # the label that cross_entropy ignores unless it is told another
@@ -277,16 +278,30 @@ def log_softmax(t, x, dim=None, _stacklevel=None, dtype=None):
     return LogProbabilities(x)
 
 
+def last_to_second(x):
+    """Returns N x K x T … as N x T … x K."""
+    return x.permuted((0, *range(2, x.rank), 1))
+
+
 @LOSS_ROWS.row("cross_entropy", "cross_entropy_loss", raw=True)
 def cross_entropy(
     t, x, target, weight=None, size_average=None, ignore_index=PYTORCHS_IGNORED, reduce=None,
     reduction="mean", label_smoothing=0.0,
 ):
-    x = t.plain(x.of if isinstance(x, LogProbabilities) else x)  # log_softmax of log_softmax is the same
+    x = x.of if isinstance(x, LogProbabilities) else x  # log_softmax of log_softmax is the same
+    options = {}
+    if isinstance(x, Joined) or isinstance(target, Joined):
+        axes = {getattr(of, "axes", 0) for of in (x, target)}
+        x, target = separated((x, target))
+        joined = len(axes) == 1 and axes.pop() == target.rank == x.rank - 1
+        refuse_if(not joined, "cross_entropy of positions that are joined otherwise")
+        options["classes_last"] = True
+    elif isinstance(x, Value) and x.rank > 2 and not x.plain and last_to_second(x).plain:
+        x, options["classes_last"] = last_to_second(x), True
+    x = t.plain(x)
     reduction = {0: "none", 1: "mean", 2: "sum"}.get(reduction, reduction)
     refuse_if(reduction == "none", "cross_entropy with reduction none")
     refuse_if(getattr(target, "node", "") not in t.is_whole, "cross_entropy of targets that are computed")
-    options = {}
     if weight is not None:
         options["class_weights"] = t.numbers(weight, "a weight").tolist()
     if t.is_whole[target.node] and (x.rank > 2 or ignore_index != PYTORCHS_IGNORED):
@@ -439,10 +454,10 @@ def targets_of(labels, losses, outputs):
 class Objective:
     """The user's losses of one model, as they are and as they were read."""
 
-    def __init__(self, module, images, loss, labels):
+    def __init__(self, module, inputs, loss, labels):
         losses = losses_of(loss)
         with torch.random.fork_rng(devices=[]), told("the model can't run", users_line):
-            structure = copied(module)(images.clone())
+            structure = copied(module)(*(x.clone() for x in inputs.values()))
         outputs = [tensor.detach() for tensor in flat(structure)]
         if not outputs or not all(tensor.dim() for tensor in outputs):
             raise AntichainError("the model returns no tensor, or one without samples")
@@ -491,7 +506,7 @@ class Objective:
         """Returns the name, the operator, the inputs and the options of each loss node, and enters the nodes
         in front of them in the translation t, of which the values are the outputs that are used."""
         losses = LossTranslation(t.batch, t.names, self.captured.tensors)
-        losses.plain_forms = t.plain_forms
+        losses.plain_forms, losses.source = t.plain_forms, t.source
         losses.is_whole = {name: not y.is_floating_point() for name, y in self.targets.items()}
         given = {f"output.{i}": value for i, value in zip(self.used, values)}
         for name, target in self.targets.items():

@@ -2,7 +2,8 @@
 
 * Operators, methods and functions become plain functions, known by their names.
 * A call that works in place becomes one that does not. Who reads the changed tensor later reads the new one.
-* Conversions between floating-point types and copies are left out.
+* Conversions between floating-point types, or between those of whole numbers, and copies are left out. A
+  conversion of whole numbers or truth values to wider ones is the call `widened`.
 """
 
 import collections
@@ -23,7 +24,7 @@ SAME = {
     **{"unsafe_chunk": "chunk", "unsafe_split": "split", "split_with_sizes": "split", "_unsafe_view": "view"},
 }
 COPIES = {"contiguous", "clone", "alias", "lift_fresh_copy", "detach_copy"}
-CONVERSIONS = {"to", "float", "double", "type", "type_as", "_to_copy", "to_copy"}
+CONVERSIONS = {"to", "float", "double", "int", "long", "type", "type_as", "_to_copy", "to_copy"}
 
 
 def _named(function, args, kwargs):
@@ -42,6 +43,15 @@ def _named(function, args, kwargs):
     if not args:
         return (kwargs.pop(names[0]),), kwargs
     return args[:1], kwargs
+
+
+def _widens(node):
+    """Returns by how much a conversion widens: from truth values over whole numbers to floating-point
+    ones."""
+    source = next(iter((*node.args, *node.kwargs.values())), None)
+    types = [n.meta.get("dtype") if isinstance(n, torch.fx.Node) else None for n in (source, node)]
+    before, after = (t and t.is_floating_point + (t is not torch.bool) for t in types)
+    return 0 if None in types else after - before
 
 
 def _pure(node, where):
@@ -96,17 +106,25 @@ def normalise(graph, tensors, made_by):
         if "tensor" in node.meta:
             stands_for(node, node.meta["tensor"])
             continue
-        if getattr(node.target, "__name__", "").startswith("_assert_tensor_metadata"):
+        asserts = getattr(node.target, "__name__", "").startswith("_assert_tensor_metadata")
+        if asserts or node.op == "get_attr":  # a part of the program, which its Region has
             continue
         where = node.meta["where"]
+        if "region" in node.meta:
+            region, given = node.meta["region"]
+            calls.append(Call("region", region, map_leaves(latest, given), {}, where))
+            stands_for(node, calls[-1])
+            continue
         key, function, in_place = _pure(node, where)
         args, kwargs = _named(function, *map_leaves(latest, (node.args, node.kwargs)))
         in_place = kwargs.pop("inplace", False) or in_place
         key = SAME.get(key, key)
         shape = node.meta.get("shape")
-        if key in COPIES or key in CONVERSIONS and node.meta.get("floating", True) and args[0].shape == shape:
+        widens = _widens(node) if key in CONVERSIONS and args[0].shape == shape else -1
+        if key in COPIES or widens == 0:
             stands_for(node, args[0])
             continue
+        key = "widened" if widens > 0 else key
         if key == "view":  # of a tensor of which a copy was left out
             function = torch.Tensor.reshape
             args, kwargs = (*args, *kwargs.values()), {}

@@ -8,10 +8,11 @@ list are refused by the table.
 import math
 
 from antichain.graph_operators import pair as both_of, padding as padding_of
+from antichain.pytorch.attention import causal as hides_later, hides
 from antichain.pytorch.calls import Kind, Tensor
 from antichain.pytorch.translate import Noise, parameter
-from antichain.translation import Padded, Table, Unsupported, Value, Widened, natural, only, refuse_if
-from antichain.translation import same_padding
+from antichain.translation import Joined, Looked, Padded, Repeated, Table, Unsupported, Value, Widened
+from antichain.translation import natural, only, refuse_if, same_padding
 
 ROWS = Table()
 
@@ -19,9 +20,10 @@ ROWS = Table()
 OPERATORS = [
     "activate (gelu, hardsigmoid, hardswish, relu6, sigmoid, silu)",
     *(
-        "adaptive_average_pool add average_pool batch_norm computed concat conv2d conv_transpose2d dropout "
-        "elementwise flatten global_average_pool group_norm interpolate layer_norm layer_scale linear "
-        "matmul max_pool mean multiply permute relu reshape slice softmax spectral_norm stochastic_depth"
+        "adaptive_average_pool add attention average_pool batch_norm computed concat conv2d "
+        "conv_transpose2d dropout elementwise flatten global_average_pool group_norm interpolate layer_norm "
+        "layer_scale linear matmul max_pool mean multiply permute relu reshape rotary slice softmax "
+        "spectral_norm stochastic_depth"
     ).split(),
 ]
 
@@ -124,10 +126,9 @@ def pad(t, x, pad, mode="constant", value=0):
         for axis, before, after in ends:
             x = edges(t, x, axis, before, after, mode)
         return x
-    only("padding by", value or 0, 0)
+    if x.rank not in (3, 4) or any(pad[2 * (x.rank - 2) :]) or min(pad) < 0 or value:
+        return t.within(x, ends, value or 0)
     x = t.plain(x)
-    if x.rank not in (3, 4) or any(pad[2 * (x.rank - 2) :]) or min(pad) < 0:
-        raise Unsupported(f"padding by {pad} of a tensor {x.shape} (images are padded by zeros)")
     left, right, top, bottom = (pad + [0, 0])[:4]
     return Padded(x, [top, left, bottom, right]) if any(pad) else x
 
@@ -198,6 +199,11 @@ def layer_norm(t, x, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_e
     return t.layer_norm(x, -len(over), shown, float(eps), given(weight=weight, bias=bias))
 
 
+@ROWS.row("rms_norm")
+def rms_norm(t, x, weight, eps):
+    return t.emit("layer_norm", [t.plain(x)], {"eps": eps, "bias": False, "centred": False}, parts=given(weight=weight))
+
+
 @ROWS.row("group_norm")
 def group_norm(t, x, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=None):
     refuse_if((weight is None) != (bias is None), "group_norm with a weight and without a bias")
@@ -223,6 +229,12 @@ def instance_norm(
 
 
 # Functions of every number
+
+
+@ROWS.row("widened")
+def widened(t, x, *_, **__):
+    """Truth values and whole numbers are numbers."""
+    return x
 
 
 def activation(function):
@@ -420,6 +432,10 @@ def drop_samples(t, x, noise):
 
 @ROWS.row("add", raw=True)
 def add(t, a, other, alpha=1):
+    a, other = (other, a) if isinstance(a, Looked) else (a, other)
+    if isinstance(other, Looked):
+        refuse_if(isinstance(a, Looked) or alpha != 1, "a sum of embeddings of numbers that are computed")
+        return with_rows(t, t.tensor(a), other)
     return t.add(a, other) if alpha == 1 else t.formula(["multiply b c", "add a s0"], a, other, alpha)
 
 
@@ -474,9 +490,40 @@ def expand(t, x, *_, **__):
 # Shapes
 
 
-@ROWS.row("view", "reshape", "unflatten", "squeeze", "unsqueeze", "flatten", "view_as", "reshape_as")
+@ROWS.row(
+    "view", "reshape", "unflatten", "squeeze", "unsqueeze", "flatten", "view_as", "reshape_as", raw=True
+)
 def reshape(t, x, *_, **__):
-    return t.reshape(x, t.call.shape)
+    shape = tuple(t.call.shape)
+    if isinstance(x, Looked):
+        return x
+    if isinstance(x, Widened):
+        return repeated(t, x, shape)
+    if isinstance(x, Joined):
+        return t.reshape(x.of, shape)
+    x = t.tensor(x)
+    for axes in range(2, x.rank + 1 if x.sampled else 0):
+        joined = Joined(x, axes)
+        if shape == joined.shape and x.shape[axes - 1] > 1:
+            return joined
+    return t.reshape(x, shape)
+
+
+def repeated(t, x, shape):
+    """Returns what is expanded along one axis and joined with the axis before: x[:, :, None].expand(…)."""
+    wide = [axis for axis, extents in enumerate(zip(x.of.shape, x.shape)) if len({*extents}) > 1]
+    axis = wide[0] - 1 if len(wide) == 1 else -1
+    before = x.of.shape[: axis + 1] + x.of.shape[axis + 2 :]
+    joined = (*before[:axis], before[axis] * x.shape[axis + 1], *before[axis + 1 :])
+    refuse_if(axis < 1 or shape != joined, "an expanded tensor for anything but a product")
+    y = t.reshape(x.of, before, helper=True)
+    return Repeated(t.permuted.get(y.node, y) if y.plain else y, axis, x.shape[axis + 1])
+
+
+@ROWS.row("repeat_interleave")
+def repeat_interleave(t, x, repeats, dim=None, output_size=None):
+    refuse_if(dim is None or not is_number(repeats), "repeat_interleave without a number or without an axis")
+    return Repeated(x, t.axis(x, dim), int(repeats))
 
 
 @ROWS.row("permute")
@@ -546,6 +593,18 @@ def normalize(t, x, p=2.0, dim=1, eps=1e-12, out=None):
     return t.formula(["divide a b"], x, size)
 
 
+@ROWS.row("pairwise_distance")
+def pairwise_distance(t, x1, x2, p=2.0, eps=1e-6, keepdim=False):
+    difference = t.formula(["subtract a b", "add s0 c"], x1, x2, float(eps))
+    return norm(t, difference, p=p, dim=-1, keepdim=keepdim)
+
+
+@ROWS.row("cosine_similarity")
+def cosine_similarity(t, x1, x2, dim=1, eps=1e-8):
+    parts = [normalize(t, x, dim=dim, eps=float(eps)) for x in (x1, t.tensor(x2))]
+    return sum_of(t, t.formula(["multiply a b"], *parts), dim=dim)
+
+
 @ROWS.row("_weight_norm", "_weight_norm_interface")
 def weight_norm(t, v, g, dim=0):
     over = [axis for axis in range(v.rank) if dim == -1 or axis != dim % v.rank]
@@ -595,6 +654,9 @@ def largest(t, x, dim, keepdim):
 @ROWS.row("matmul", "bmm", "mm", "mv", raw=True)
 def matmul(t, a, *b, **named):
     (b,) = (*b, *named.values())
+    own = isinstance(b, Tensor) and b.kind is Kind.parameter and len(b.shape) == 2
+    if own and isinstance(a, Value) and a.sampled:
+        return t.linear(a, b.shape[1], {"weight": b}, in_first=True)
     a, b = t.tensor(a), t.tensor(b)
     if a.sampled == b.sampled:
         vector = b.rank == 1
@@ -612,20 +674,62 @@ def matmul(t, a, *b, **named):
 @ROWS.row("baddbmm", "addmm", raw=True)
 def addmm(t, input, *factors, beta=1, alpha=1, **named):
     only("a sum of products with a factor", (beta, alpha), (1, 1))
+    x, weight = (*factors, *named.values())
+    own = all(isinstance(p, Tensor) and p.kind is Kind.parameter for p in (input, weight))
+    if own and input.shape == weight.shape[1:] and isinstance(x, Value) and x.sampled:
+        return t.linear(x, weight.shape[1], {"weight": weight, "bias": input}, in_first=True)
     return t.formula(["add a b"], input, matmul(t, *factors, *named.values()))
 
 
 @ROWS.row("scaled_dot_product_attention", raw=True)
-def attention(
+def scaled_dot_product_attention(
     t, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
 ):
-    refuse_if(is_causal, "attention that is causal")
-    turned = (*natural(query.rank - 2), query.rank - 1, query.rank - 2)
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    if isinstance(attn_mask, Tensor) and attn_mask.name in t.constants:
+        hidden = hides(t.constants[attn_mask.name])
+        later = None if hidden is None else hides_later(hidden)
+        if later is not None:
+            attn_mask, is_causal = None, is_causal or later
+    if attn_mask is None:
+        return t.attention(query, key, value, bool(is_causal), dropout_p, scale)
+    refuse_if(is_causal, "attention that is causal and has another mask, too,")
+    turned = (*natural(query.rank - 2), query.rank - 1, query.rank - 2)
     scores = t.matmul(t.formula(["multiply a b"], query, scale), key.permuted(turned))
-    if attn_mask is not None:
-        scores = t.formula(["add a b"], scores, attn_mask)
+    scores = t.formula(["add a b"], scores, attn_mask)
     return t.matmul(t.dropout(t.softmax(scores, scores.rank - 1), "dropout", dropout_p), value)
+
+
+@ROWS.row("attention", raw=True)
+def attention(t, query, key, value, causal=False, dropout_p=0.0, scale=None):
+    return t.attention(query, key, value, causal, dropout_p, scale)
+
+
+@ROWS.row("rotary")
+def rotary(t, x, theta):
+    whole, heads = t.with_heads(x)
+    return t.by_heads(t.emit("rotary", [whole], {"heads": heads, "theta": theta}), x)
+
+
+@ROWS.row("embedding", raw=True)
+def embedding(t, weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
+    refuse_if(scale_grad_by_freq, "embedding with scale_grad_by_freq")
+    if isinstance(indices, Tensor) and indices.name in t.constants:
+        places = t.constants[indices.name]
+        same = places.dim() == 1 or places.dim() == 2 and bool((places == places[:1]).all())
+        refuse_if(not same, "an embedding of numbers that are computed")
+        return Looked(weight, tuple(places.reshape(-1)[-places.shape[-1] :].tolist()))
+    ids = t.plain(t.tensor(indices))
+    rows, width = parameter(weight, "a weight")
+    options = {"rows": rows, "width": width}
+    options |= {} if padding_idx in (None, -1) else {"padding": padding_idx % rows}
+    return t.emit("embedding", [ids], options, parts={"weight": weight})
+
+
+def with_rows(t, x, looked):
+    """Returns x plus rows of a weight, which are the same for all samples."""
+    places = looked.places[:1] if len(set(looked.places)) == 1 else looked.places
+    return t.formula(["add a b"], x, taken(t, t.tensor(looked.weight), 0, places))
 
 
 @ROWS.row("einsum", raw=True)
@@ -692,14 +796,8 @@ def pixel_shuffle(t, x, upscale_factor):
 
 @ROWS.row("cat", raw=True)
 def cat(t, tensors, dim=0, axis=None):
-    parts = [x if isinstance(x, Widened) else t.tensor(x, "a part of cat") for x in tensors]
-    axis = dim if axis is None else axis
-    whole = next((x for x in parts if isinstance(x, Value) and x.sampled), None)
-    if whole:  # a parameter that is repeated for each sample
-        one = t.part(whole, t.axis(whole, axis), 0, 1)
-        parts = [t.formula(["where 1 b a"], one, x) if isinstance(x, Widened) else x for x in parts]
-    parts = [t.tensor(x, "a part of cat") for x in parts]
-    return t.concat(parts, t.axis(parts[0], axis))
+    parts = [t.tensor(x, "a part of cat") for x in tensors]
+    return t.concat(parts, t.axis(parts[0], dim if axis is None else axis))
 
 
 @ROWS.row("stack", raw=True)

@@ -8,9 +8,7 @@ none. What forward keeps is what PyTorch saves for backward: an output that is s
 made it, the rest is its stash.
 """
 
-import copy
 import hashlib
-import inspect
 import math
 import platform
 import statistics
@@ -23,6 +21,7 @@ from antichain.error import AntichainError
 from antichain.objects import Profile
 from antichain.pytorch.calls import Call, Kind, map_leaves, needed, references, replay, tensors_in
 from antichain.pytorch.capture import capture, told
+from antichain.pytorch.inputs import example_call, taking_tensors, tensors_by_parameter
 from antichain.pytorch.names import name_calls, parameters, readable
 from antichain.pytorch.refusal import check_module, checked_number
 from antichain.translation import Names
@@ -163,62 +162,14 @@ class Meter:
         return self.clock.median(step)
 
 
-def example_call(example_inputs):
-    """Returns what a module is called with: a tuple, and a dictionary of keywords."""
-    if isinstance(example_inputs, dict):
-        args, keywords = (), example_inputs
-    else:
-        args, keywords = example_inputs, {}
-    args = tuple(args) if isinstance(args, (tuple, list)) else (args,)
-    tensors = tensors_in((args, keywords))
-    if not tensors or not tensors[0].dim() or not len(tensors[0]) or any(t.is_complex() for t in tensors):
-        raise AntichainError(
-            "example_inputs is a tensor, a tuple of what the module takes, or a dictionary of that by "
-            "keywords; its first tensor begins with the axis of the samples, one at least, and none is "
-            "complex; but it has "
-            f"{[(tuple(t.shape), t.dtype) for t in tensors] or type(example_inputs).__name__}"
-        )
-
-    def on_cpu(leaf):
-        if not isinstance(leaf, torch.Tensor):
-            return leaf
-        leaf = leaf.detach().cpu()
-        return leaf.float() if leaf.is_floating_point() else leaf.clone()
-
-    return map_leaves(on_cpu, args), {key: map_leaves(on_cpu, value) for key, value in keywords.items()}
-
-
 def named_tensors(module, args, keywords):
     """Returns the tensors that a module is called with, by the names of the nodes that stand for them."""
     tensors = tensors_in((args, keywords))
     if len(tensors) == 1 and tensors[0].is_floating_point():
         return {"images": tensors[0]}
-    takes = [*inspect.signature(module.forward).parameters]
-    takes += [f"{i}" for i in range(len(takes), len(args))]
     names = Names()
-    return {
-        names.unique(readable(f"input.{key}")): tensor
-        for key, value in [*zip(takes, args), *keywords.items()]
-        for tensor in tensors_in(value)
-    }
-
-
-def taking_tensors(module, args, keywords):
-    """Returns the module as one whose forward takes the tensors in `args` and `keywords` alone."""
-    if not keywords and all(isinstance(a, torch.Tensor) for a in args):
-        return module
-    kind = type(module)
-
-    def forward(self, *tensors):
-        left = iter(tensors)
-        given, named = map_leaves(
-            lambda leaf: next(left) if isinstance(leaf, torch.Tensor) else leaf, (args, keywords)
-        )
-        return kind.forward(self, *given, **named)
-
-    module = copy.copy(module)
-    module.__class__ = type(kind.__name__, (kind,), {"forward": forward, "__module__": kind.__module__})
-    return module
+    found = tensors_by_parameter(module, args, keywords)
+    return {names.unique(readable(f"input.{key}")): tensor for key, tensor in found}
 
 
 def called_once(module, tensors):

@@ -23,7 +23,7 @@ PASSES = 3  # in float32; only some of them show what a number next to the kink 
 # The module and what was read of it call the same kernels but for those in place, so they differ by
 # roundings, which some networks increase a million times.
 SAME = {torch.float64: 1e-6, torch.float32: 0.1}
-# What is larger counts only if it is as many times what one rounding of the images makes.
+# What is larger counts only if it is as many times what one rounding of the inputs makes.
 ROUNDINGS = 100
 
 
@@ -35,6 +35,10 @@ class WithoutRandomness(TorchFunctionMode):
         name, kwargs = getattr(function, "__name__", ""), kwargs or {}
         if name.removesuffix("_") in ("dropout", "dropout1d", "dropout2d", "dropout3d", "feature_dropout"):
             return args[0] if args else kwargs["input"]
+        if name == "scaled_dot_product_attention":
+            names = ["query", "key", "value", "attn_mask", "dropout_p", "is_causal"]
+            kwargs = {**dict(zip(names, args)), **kwargs, "dropout_p": 0.0}
+            return function(kwargs.pop("query"), kwargs.pop("key"), kwargs.pop("value"), **kwargs)
         if name == "bernoulli_":
             return args[0].fill_((*args[1:], *kwargs.values())[0])
         if name == "bernoulli" and len(args) + len(kwargs) > 1:
@@ -64,21 +68,23 @@ class Training:
     # The losses and their targets by name: own(dtype) and read(dtype) return the user's own and those that
     # were read as functions of outputs and targets.
     objective: object
-    images: torch.Tensor
+    examples: dict  # the inputs, by their names
 
-    def run(self, forward, loss_of, state, steps, dtype, scale=1):
-        """Trains tensors for some steps. `forward` returns the outputs for images, and `loss_of` the loss of
-        outputs and targets."""
-        images = (self.images.double() * scale).to(dtype)
-        targets = self.objective.targets.items()
-        targets = {n: y.to(dtype) if y.is_floating_point() else y for n, y in targets}
+    def run(self, forward, loss_of, state, steps, dtype, scale={}):
+        """Trains tensors for some steps. `forward` returns the outputs for inputs, and `loss_of` the loss of
+        outputs and targets. `scale` has factors for inputs, by their names."""
+        examples = {n: x.double() * scale[n] if n in scale else x for n, x in self.examples.items()}
+        examples, targets = (
+            {n: x.to(dtype) if x.is_floating_point() else x for n, x in of.items()}
+            for of in (examples, self.objective.targets)
+        )
         is_trained = lambda t: isinstance(t, torch.nn.Parameter) and t.requires_grad
         trained = {name: tensor for name, tensor in state.items() if is_trained(tensor)}
         optimiser = torch.optim.SGD(trained.values(), RATE)
         reported, first = [], None
         for _ in range(steps):
             optimiser.zero_grad()
-            outputs = forward(images)
+            outputs = forward(examples)
             loss = loss_of(outputs, targets)
             reported.append(loss.item())
             loss.backward()
@@ -93,11 +99,11 @@ class Training:
         module = copied(self.module).to(dtype)
         return module, dict([*module.named_parameters(), *module.named_buffers()])
 
-    def own(self, steps, dtype, scale=1):
+    def own(self, steps, dtype, scale={}):
         """Trains a copy of the user's own module."""
         module, state = self.copy(dtype)
         with told("the model can't be trained", users_line), WithoutRandomness():
-            forward = lambda x: flat(module(x))
+            forward = lambda x: flat(module(*x.values()))
             trained = self.run(forward, self.objective.own(dtype), state, steps, dtype, scale)
             # The user's code may have put others in place of the buffers.
             buffers = {name: t.detach().clone() for name, t in module.named_buffers()}
@@ -113,9 +119,9 @@ class Training:
         means = [c.kwargs.get("running_mean") for c in norms]
         counts = [m.name.replace("running_mean", "num_batches_tracked") for m in means if m is not None]
 
-        def forward(images):
+        def forward(inputs):
             found = {}
-            for call, value in replay(self.captured.calls, tensors, {"images": images}, random=False):
+            for call, value in replay(self.captured.calls, tensors, inputs, random=False):
                 if any(call is output for output in outputs):
                     found[id(call)] = value
                 if not seen:
@@ -142,7 +148,7 @@ class Training:
         again = None
 
         def check(what, difference_to, length):
-            """Compares with what a change of the images by a rounding makes, where the two differ."""
+            """Compares with what a change of the inputs by a rounding makes, where the two differ."""
             nonlocal again
             difference = difference_to(read)
             if difference <= SAME[dtype] * length:
@@ -175,10 +181,12 @@ class Training:
         return dtype, own
 
     def rounding(self, seed, size=2**-23):
-        """Returns factors for the images that change them by half a rounding at most, so that everything
-        behind them is rounded otherwise."""
+        """Returns factors for the inputs that change them by half a rounding at most, so that everything
+        behind them is rounded otherwise. Whole numbers have none."""
         draws = torch.Generator().manual_seed(seed)
-        return 1 + size * (torch.rand(self.images.shape, generator=draws, dtype=torch.float64) - 0.5)
+        factors = lambda x: torch.rand(x.shape, generator=draws, dtype=torch.float64)
+        inputs = {name: x for name, x in self.examples.items() if x.is_floating_point()}
+        return {name: 1 + size * (factors(x) - 0.5) for name, x in inputs.items()}
 
 
 def record(training, nodes, used):
@@ -187,7 +195,7 @@ def record(training, nodes, used):
     shown = {id(node.call): node for node in nodes if node.call}
     results = {
         f"input.{name}": x.double().numpy() if x.is_floating_point() else x.int().numpy()
-        for name, x in {"images": training.images, **training.objective.targets}.items()
+        for name, x in {**training.examples, **training.objective.targets}.items()
     }
 
     def keep(call, value):
@@ -201,7 +209,7 @@ def record(training, nodes, used):
     results["loss"] = right["losses"][0]
     results.update(right)
     for i in range(PASSES):
-        rounded = dict(training.own(STEPS, torch.float32, training.rounding(i) if i else 1).arrays(used))
+        rounded = dict(training.own(STEPS, torch.float32, training.rounding(i) if i else {}).arrays(used))
         for name, array in right.items():
             error = (abs if name == "losses" else numpy.linalg.norm)(rounded[name] - array)
             name = f"float32_error.{name}"

@@ -15,21 +15,22 @@ OF_THE_MODE = (*DRAWING, "fixed_statistics")
 
 def nodes_before(t, logits, without):
     """Returns the nodes that the outputs depend on, each behind what it computes whatever its name, and the
-    numbers of the outputs in that list. Nodes and options of the names in `without` are left out."""
+    numbers of the outputs in that list; inputs have their names. Nodes and options of the names in `without`
+    are left out."""
     outputs = [value.node for value in logits]
     weights = {own: name for name, own in t.state.items()}
-    number, nodes = {"images": -1}, []
+    number, nodes = {}, []
     for node in needed(t.nodes, outputs, lambda n: [n.name], lambda n: n.inputs):
         if node.op in without:
-            number[node.name] = number[node.inputs[0]]
+            number[node.name] = number.get(node.inputs[0], node.inputs[0])
             continue
         number[node.name] = len(nodes)
         owned = {own for own in weights if own == node.name or own.rpartition(".")[0] == node.name}
-        inputs = [number[i] for i in node.inputs]
+        inputs = [number.get(i, i) for i in node.inputs]
         options = {key: value for key, value in node.options.items() if key not in without}
         shared = {own: weights[of] for own, of in node.shared.items()}
         nodes.append(((node.op, options, inputs, {weights[own] for own in owned}, shared), node))
-    return nodes, [number[name] for name in outputs]
+    return nodes, [number.get(name, name) for name in outputs]
 
 
 def difference(one, other, without=()):
@@ -42,14 +43,16 @@ def difference(one, other, without=()):
     return None if ends == other_ends else "it returns another tensor"
 
 
-def check_same(module, used, images, known, read):
+def check_same(module, used, examples, known, read):
     """Throws AntichainError where a module computes something else than what is known of it, a Translation
     and the outputs. `used` is a copy of the module that ran before; `read` returns these two for a module,
-    images, and whether it trains."""
+    its inputs by their names, and whether it trains."""
+    count = len(next(iter(examples.values())))
 
     def wrong(module, samples, training=True):
+        places = torch.arange(samples) % count
         try:
-            other = read(module, images[torch.arange(samples) % len(images)], training)
+            other = read(module, {name: x[places] for name, x in examples.items()}, training)
         except AntichainError as problem:
             return str(problem)
         drawing = [n for _, n in nodes_before(*other, ())[0] if n.op in DRAWING and not training]
@@ -57,7 +60,6 @@ def check_same(module, used, images, known, read):
             return f"{drawing[0].op} at {drawing[0].where} draws there, too (pass training=self.training)"
         return difference((known[0], known[1][: len(other[1])]), other, () if training else OF_THE_MODE)
 
-    count = len(images)
     for samples in sorted({2, 2 * count + 1 if count <= 8 else count // 2} - {count}):
         again = wrong(used, samples)
         if again:

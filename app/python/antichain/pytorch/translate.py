@@ -6,11 +6,10 @@ import dataclasses
 import math
 import re
 
-from antichain.error import AntichainError
 from antichain.graph_operators import needed
 from antichain.pytorch.calls import Call, Kind, Tensor, map_references, references
-from antichain.translation import Names, Shaping, Unsupported, Value, attempt, natural_of, refuse_if
-from antichain.translation import unknown
+from antichain.translation import Names, Padded, Shaping, Unsupported, Value, Widened, attempt, natural
+from antichain.translation import natural_of, refuse_if, unknown
 
 
 @dataclasses.dataclass
@@ -53,6 +52,8 @@ class Translation(Shaping):
         self.buffers = []
         self.call = None
         self.constants = constants  # values of tensors that the code makes, by name
+        self.source = None  # an input of the network, of whose samples constants are
+        self.filled_ones = {}  # by their shapes and numbers
         self.leaves = {}  # parameters and buffers that steps read, by the nodes of their values
         self.kept = {}  # buffers that a step changes, by the names that it gives them, likewise
         self.steps = {}  # operator, inputs and options of what is computed of them, likewise
@@ -96,7 +97,8 @@ class Translation(Shaping):
                 self.enter(t.name, own, node)
                 (self.parameters if t.kind is Kind.parameter else self.buffers).append(t.name)
             else:
-                refuse_if(shape != self.shapes[t.name], f"{t}, which has another shape where it is used first,")
+                differs = shape != self.shapes[t.name]
+                refuse_if(differs, f"{t}, which has another shape where it is used first,")
                 shared[own] = first
         return shared
 
@@ -109,12 +111,67 @@ class Translation(Shaping):
         return Value(name, stored, natural_of(stored, False))
 
     def tensor(self, x, what="an input"):
-        own = isinstance(x, Tensor) and x.kind in (Kind.parameter, Kind.buffer)
-        return self.leaf(x) if own else super().tensor(x, what)
+        if isinstance(x, Padded):
+            pads = zip((-2, -1), x.zeros[:2], x.zeros[2:])
+            ends = [(x.of.rank + axis, before, after) for axis, before, after in pads]
+            return self.within(x.of, ends, 0)
+        if isinstance(x, Widened):  # what is repeated is stored
+            return self.formula(["where 1 b a"], self.filled(x.shape, [0.0]), x.of)
+        if isinstance(x, Tensor) and x.kind in (Kind.parameter, Kind.buffer):
+            return self.leaf(x)
+        of_samples = isinstance(x, Tensor) and x.kind is Kind.constant and x.shape[:1] == (self.batch,)
+        return self.constant_value(x, len(x.shape)) if of_samples else super().tensor(x, what)
 
-    def number_of(self, x):
-        numbers = isinstance(x, Tensor) and x.kind is Kind.constant and math.prod(x.shape) == 1
-        return self.constants[x.name].item() if numbers else x
+    # What the code makes while it runs
+
+    def filled(self, shape, values):
+        """Returns a value of these numbers for each sample, or of one number."""
+        key = (tuple(shape), tuple(values))
+        if key not in self.filled_ones:
+            options = {"shape": [*shape[1:]], "values": [*values]}
+            self.filled_ones[key] = self.emit("constant", [self.source], options, helper=True)
+        return self.filled_ones[key]
+
+    def constant_value(self, x, rank):
+        """Returns a constant tensor as a value of that many axes, the samples' among them."""
+        refuse_if(len(x.shape) > rank, f"a constant tensor of {x.shape} beside one of {rank} axes")
+        numbers = self.constants[x.name].float().reshape((1,) * (rank - len(x.shape)) + x.shape)
+        same = len(numbers) in (1, self.batch) and (numbers == numbers[:1]).all()
+        refuse_if(not same, f"a constant tensor of {x.shape}, which mixes samples,")
+        refuse_if(not numbers.isfinite().all(), "a constant tensor that is not finite")
+        values = numbers[0].flatten().tolist()
+        values = values[:1] if len(set(values)) == 1 else values
+        return self.filled((self.batch, *numbers.shape[1:]), values)
+
+    def within(self, x, ends, value):
+        """Returns x with so many equal numbers before and after it along axes; fewer than none are cut
+        off."""
+        for axis, before, after in ends:
+            x = self.part(x, axis, max(0, -before), x.shape[axis] - max(0, -after))
+            edges = [
+                [self.filled((*x.shape[:axis], count, *x.shape[axis + 1 :]), [float(value)])] * (count > 0)
+                for count in (before, after)
+            ]
+            x = self.concat([*edges[0], x, *edges[1]], axis)
+        return x
+
+    def number_of(self, x, beside):
+        """Returns the number of a constant that is one, or has equal ones; or a constant as a value, where
+        others are beside it; or x."""
+        if not isinstance(x, Tensor) or x.kind is not Kind.constant:
+            return x
+        numbers = self.constants[x.name]
+        if numbers.numel() == 1:
+            return numbers.item()
+        sampled = [v.shape for v in beside if isinstance(v, Value) and v.sampled]
+        refuse_if(not sampled, f"{x} of {x.shape} beside no tensor that is computed")
+        rank = max(len(shape) for shape in sampled)
+        whole = tuple(max(extents) for extents in zip(*(s for s in sampled if len(s) == rank)))
+        aligned = (1,) * (rank - len(x.shape)) + x.shape
+        repeats = len(aligned) == rank and all(n in (1, m) for n, m in zip(aligned, whole))
+        if repeats and (numbers == numbers.flatten()[0]).all():
+            return numbers.flatten()[0].item()
+        return self.constant_value(x, rank)
 
     def parameter_shape(self, x):
         return self.weight(x, "a factor")
@@ -229,22 +286,22 @@ def parameter(t, what):
     return t.shape
 
 
-def translate(captured, names_taken, rows):
-    """Returns the Translation of the calls, the values of the outputs in a list, and problems (as
-    antichain.translation.attempt has them), with which the others mean nothing. `rows` is the table, by the
-    calls' keys."""
+def translate(captured, examples, names_taken, rows):
+    """Returns the Translation of the calls on inputs by their names, the values of the outputs in a list, and
+    problems (as antichain.translation.attempt has them), with which the others mean nothing. `rows` is the
+    table, by the calls' keys."""
     known, lost = {}, set()  # by id
 
     def value_of(r):
-        return known[id(r)] if isinstance(r, Call) else images if r.kind is Kind.input else r
+        if isinstance(r, Call):
+            return known[id(r)]
+        return Value(r.name, r.shape, natural(len(r.shape))) if r.kind is Kind.input else r
 
-    used = [r for c in captured.calls for r in references(c)]
-    first = next((r for r in used if isinstance(r, Tensor) and r.kind is Kind.input), None)
-    if first is None:
-        raise AntichainError("the model's output does not depend on its input")
-    images = dataclasses.replace(unknown(first.shape), node="images")
     names = Names([*names_taken, *(c.name for c in captured.calls)])
-    t = Translation(first.shape[0], names, captured.tensors)
+    t = Translation(len(next(iter(examples.values()))), names, captured.tensors)
+    used = {r.name: r for c in captured.calls for r in references(c) if getattr(r, "kind", "") is Kind.input}
+    used = sorted(used.values(), key=lambda r: not examples[r.name].is_floating_point())
+    t.source = value_of(used[0]) if used else None
 
     def make(call):
         t.call = call
