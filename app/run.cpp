@@ -56,9 +56,9 @@ void run_command(const std::string& name, const std::vector<std::string>& words)
       "  antichain train    --model resnet18 --profile profile.json --plan plan.json --local 4");
   app.set_version_flag("--version", version());
   app.require_subcommand(1);
-  for (const auto add :
-       {add_info, add_profile, add_plan, add_simulate, add_rehearse, add_train, add_doctor, add_export,
-        add_evaluate, add_gradients, add_check, add_data, add_compare, add_citations, add_reference})
+  for (const auto add : {add_info, add_profile, add_plan, add_simulate, add_rehearse, add_train, add_doctor,
+                         add_export, add_evaluate, add_generate, add_gradients, add_check, add_data,
+                         add_compare, add_citations, add_reference})
     add(app);
   refuse_experiment(words);
   parse_and_run(app, words);

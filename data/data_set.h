@@ -41,6 +41,9 @@ class DataSet {
   virtual std::string name() const = 0;  // labels every output: "CIFAR-10", "generated (not CIFAR-10)"
   virtual int64_t size() const = 0;      // samples
   virtual std::vector<SampleArray> arrays() const = 0;
+  // Returns the sample that an epoch of training has in the place of this one. A set of text has more samples
+  // than an epoch: its rows may begin at any token.
+  virtual int64_t drawn(int64_t index, uint64_t /*seed*/, int64_t /*epoch*/) const { return index; }
   // Copies array number `array` of sample `index` to `out`, which has its bytes. Safe from several threads.
   // Throws Error naming file and record when it can't be read any more, or has a number that does not fit.
   virtual void read(size_t array, int64_t index, std::span<std::byte> out) const = 0;

@@ -151,7 +151,9 @@ Loader::MicrobatchPosition Loader::after(const MicrobatchPosition& place) const 
 
 int64_t Loader::index_of(Sampler& sampler, const MicrobatchPosition& place, int64_t n) const {
   const int64_t in_batch = place.microbatch * microbatch_samples() + n;
-  return sampler.sample(place.position, (in_batch + options_.batch) % options_.batch);
+  const int64_t index = sampler.sample(place.position, (in_batch + options_.batch) % options_.batch);
+  if (!options_.train || index == Sampler::padding) return index;
+  return data_->drawn(index, options_.seed, place.position.epoch);
 }
 
 Augmentation Loader::draw(const MicrobatchPosition& place, int64_t index) const {

@@ -14,6 +14,7 @@ void add_doctor(CLI::App&);
 void add_rehearse(CLI::App&);
 void add_export(CLI::App&);
 void add_evaluate(CLI::App&);
+void add_generate(CLI::App&);
 void add_gradients(CLI::App&);
 void add_check(CLI::App&);
 void add_data(CLI::App&);

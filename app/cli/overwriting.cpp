@@ -102,7 +102,8 @@ void check_kind(const NamedFile& output, const CLI::App& app) {
   if (output.option == "--metrics" && resume && resume->count() > 0) return;
   const std::array of_json = {"--json", "--trace", "--metrics"};
   const bool json = std::ranges::find(of_json, output.option) != of_json.end();
-  const bool arrays = output.option == "--out" && (command == "pack" || command == "batches");
+  const std::array of_arrays = {"pack", "batches", "tokens"};
+  const bool arrays = output.option == "--out" && std::ranges::find(of_arrays, command) != of_arrays.end();
   const std::string head = head_of(output.file);
   const size_t first = head.find_first_not_of(" \n");
   const bool is_json = first != head.npos && (head[first] == '{' || head[first] == '[');

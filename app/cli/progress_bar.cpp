@@ -39,8 +39,9 @@ std::string with_bar(const std::string& text, int64_t done, int64_t total, int c
 
 std::string ProgressBar::render(const ProgressState& s, double elapsed_s, int columns) {
   const auto text = [&](const std::string& loss) {
-    return fmt::format("epoch {}  step {}/{}  {}  {:.0f} images/s  left {}", s.epoch, s.done, s.total, loss,
-                       s.images_per_s,
+    return fmt::format("epoch {}  step {}/{}  {}  {:.0f} {}/s  left {}", s.epoch, s.done, s.total, loss,
+                       s.tokens > 0 ? s.images_per_s * double(s.tokens) : s.images_per_s,
+                       s.tokens > 0 ? "tokens" : "images",
                        duration(seconds_left(s.done - s.before, s.total - s.before, elapsed_s)));
   };
   const std::string mean = s.mean_loss ? fmt::format(" (mean {:.4f})", *s.mean_loss) : "";

@@ -1,6 +1,6 @@
-// A ProgressBar is the line that a user watches: how far the run is, loss, accuracy, images/s and the time
-// left. On a terminal one line is rewritten. Elsewhere (a log file, a batch job) it prints a new line now and
-// then.
+// A ProgressBar is the line that a user watches: how far the run is, loss, accuracy, images/s (of text
+// tokens/s) and the time left. On a terminal one line is rewritten. Elsewhere (a log file, a batch job) it
+// prints a new line now and then.
 #pragma once
 
 #include <chrono>
@@ -16,6 +16,7 @@ struct ProgressState {
   int64_t before = 0;           // part of `done`: by an earlier start
   int64_t epoch = 0;
   double loss = 0, accuracy = 0, images_per_s = 0;
+  int64_t tokens = 0;               // of a sample, where there are any: then it shows tokens/s
   std::optional<double> mean_loss;  // of the last steps, because a single batch says little
 };
 

@@ -14,7 +14,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <sstream>
 
 #include "app/cli/checks.h"
 #include "app/cli/commands.h"
@@ -25,12 +24,12 @@
 #include "app/job/agreement.h"
 #include "app/job/preflight.h"
 #include "app/obtain/data_options.h"
+#include "app/obtain/network_of_weights.h"
 #include "app/obtain/whole_network.h"
 #include "app/options/weight_file_options.h"
+#include "app/report/measures.h"
 #include "framework/error.h"
-#include "framework/files/checkpoint_weights.h"
 #include "framework/json.h"
-#include "framework/loss_mean.h"
 #include "models/model.h"
 #include "pipeline/train/loader_source.h"
 #include "pipeline/transport/agree.h"
@@ -39,12 +38,11 @@ namespace antichain {
 namespace {
 
 struct EvaluateOptions {
-  NetworkOptions network;
-  bool model_given = false;
+  WeightsOptions weights;
   MachineOptions machine;
   int batch = 100;
   DataOptions data;
-  std::string weights_file, logits_file, format, json_file;
+  std::string logits_file, format, json_file;
   std::string settings;  // all settings, compared between ranks
 };
 
@@ -131,34 +129,14 @@ Weights logits_file(const Evaluation& result, const DataSet& test, const Shape& 
   return file;
 }
 
-// Collective. Returns the form that was given, else the one that the checkpoint names.
-NetworkOptions form_of(const EvaluateOptions& options, Rank& rank) {
-  if (options.model_given) return options.network;
-  const std::string said = on_rank_zero(rank.job, [&] {
-    if (!is_in_checkpoint(options.weights_file))
-      throw Error(options.weights_file + " does not say of which model these weights are",
-                  "give --model or --graph", ExitCode::usage);
-    Facts facts = read_checkpoint_model(options.weights_file);
-    if (const std::string& hash = facts["graph file"]; !hash.empty() && hash != "none")
-      throw Error(fmt::format("{} has weights of {}, which is a network from a graph.json (graph {})",
-                              options.weights_file, facts["model"], hash),
-                  "give --graph", ExitCode::usage);
-    return fmt::format("{} {} {} {} {} {}", facts["model"], facts["form"], facts["classes"],
-                       facts["auxiliary loss"], facts["sequence"], facts["vocabulary"]);
-  });
-  NetworkOptions form = options.network;
-  std::istringstream(said) >> form.model >> form.form >> form.classes >> form.aux >> form.sequence >>
-      form.vocabulary;
-  return form;
-}
-
 // Makes the network for the data set: with its image size, and with its classes where they follow from it.
 Graph network_for(const DataSet& test, NetworkOptions form, const EvaluateOptions& options) {
   if (const ImageSet* images = test.images()) {
     const Shape chw = images->image_shape();
     form.image = square_side(test.name(), chw[1], chw[2]);
   }
-  if (form.classes == 0 && brings_classes(options.data)) form.classes = test.classes();
+  if (form.outputs() == 0 && brings_classes(options.data))
+    (form.chosen().traits.reads == Reads::tokens ? form.vocabulary : form.classes) = test.classes();
   return form.made(options.batch);
 }
 
@@ -169,9 +147,12 @@ void run(const EvaluateOptions& options, Rank& rank, SharedData& shared) {
     return "";
   });
   warn_of_crowding(rank);
-  const std::shared_ptr<const DataSet> test = obtain_data(options.data, rank, shared).test;
-  const Graph model = network_for(*test, form_of(options, rank), options);
-  WholeNetwork network(model, parse_precision(options.network.precision), options.weights_file,
+  NetworkOptions form = form_of(options.weights, rank);
+  DataOptions data = options.data;
+  fit_rows(form, data);
+  const std::shared_ptr<const DataSet> test = obtain_data(data, rank, shared).test;
+  const Graph model = network_for(*test, form, options);
+  WholeNetwork network(model, parse_precision(options.weights.network.precision), options.weights.file,
                        rank.job.size(), Mode::evaluate, rank);
   check_same_kernels(rank, options.machine, network.stage().graph());
   for (const Node& node : model)
@@ -184,10 +165,10 @@ void run(const EvaluateOptions& options, Rank& rank, SharedData& shared) {
   const Evaluation result = evaluate(network, test, rank);
   if (!rank.prints()) return;
   begin_answer();
-  const bool hits = has_hits(model);
-  fmt::print("{} on {} of {}: loss {:.6f}{}\n", model.model(),
-             counted(test->size(), test->images() ? "test image" : "test sample"), test->name(), result.loss,
-             and_accuracy(hits ? result.accuracy : NAN));
+  const Measures measures = measures_of(model);
+  fmt::print("{} on {} of {}: loss {:.6f}{}{}\n", model.model(), counted_samples(*test, "test "),
+             test->name(), result.loss, and_perplexity(result.loss, measures),
+             and_accuracy(measures.hits ? result.accuracy : NAN));
   if (!options.logits_file.empty()) {
     write_weights(options.logits_file, logits_file(result, *test, network.output()),
                   format_of(options.format, options.logits_file));
@@ -195,9 +176,10 @@ void run(const EvaluateOptions& options, Rank& rank, SharedData& shared) {
   nlohmann::ordered_json json = {{"model", model.model()},
                                  {"data", test->name()},
                                  {"images", test->size()},
-                                 {"precision", options.network.precision},
+                                 {"precision", options.weights.network.precision},
                                  {"loss", result.loss}};
-  if (hits) json["accuracy"] = result.accuracy;
+  if (measures.hits) json["accuracy"] = result.accuracy;
+  if (measures.perplexity) json["perplexity"] = perplexity(result.loss);
   write_output(options.json_file, json.dump(2) + "\n");
 }
 
@@ -208,36 +190,29 @@ void add_evaluate(CLI::App& app) {
   CLI::App& command =
       add_command(app, "evaluate", "test a network whose weights are in a file",
                   "mpirun -n 4 antichain evaluate --model resnet20 --weights resnet20.h5 --data-dir D");
-  add_form_options(command, options->network);
-  CLI::Option* model = command.get_option("--model");
-  model->required(false)->description(model->get_description() + " [a checkpoint's own]");
-  for (const char* of_a_model : {"--form", "--classes", "--aux", "--sequence", "--vocabulary"})
-    command.get_option(of_a_model)->needs(model);  // a checkpoint has its own, and a graph one form
-  add_option(
-      command, "Weights", "--weights FILE", options->weights_file, {},
-      "HDF5 or safetensors, named as in PyTorch's state_dict; or a folder of checkpoints; FOLDER/ema for the "
-      "averages of --ema")
-      ->required();
+  add_weights_options(command, options->weights);
   add_data_options(command, options->data);
   add_array_options(command, options->data);
+  add_text_options(command, options->data);
   add_option(command, "Data", "--batch N", options->batch, whole_between(1, 1'000'000),
              "images at a time, on each rank");
   add_machine_options(command, options->machine);
-  add_precision_option(command, options->network.precision);
+  add_precision_option(command, options->weights.network.precision);
   add_format_option(command, options->format);
   add_output_option(command, "--logits", options->logits_file, "write logits and labels of every test image");
   command.get_option("--format")->needs("--logits");
   add_output_option(command, "--json", options->json_file, "write loss and accuracy");
   show_first(command, {"--model", "--graph", "--form", "--weights", "--dataset", "--data-dir", "--batch",
                        "--local", "--device", "--precision", "--logits", "--json"});
-  command.callback([options, &command, model] {
-    options->model_given = model->count() > 0 || options->network.graph.given();
+  command.callback([options, &command] {
+    settle(command, options->weights);
+    NetworkOptions& network = options->weights.network;
     check(options->data);
     check_weights_output(options->format, options->logits_file);
     options->settings = settings_of(command);
-    if (options->model_given) options->data.channels = options->network.chosen().traits.usual.channels;
+    if (options->weights.model_given) options->data.channels = network.chosen().traits.usual.channels;
     SharedData shared;
-    if (options->data.names_arrays()) fit_network(options->network, options->data, shared);
+    if (options->data.names_arrays()) fit_network(network, options->data, shared);
     run_job(options->machine, [&](Rank& rank) { run(*options, rank, shared); });
   });
 }

@@ -151,7 +151,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   JobTransport& job = rank.job;
   check_same_settings(rank, options.settings);
   const Graph graph = lowered_network(options.network, rank);
-  if (!options.data.names_arrays())
+  if (!options.data.dataset.starts_with("hdf5:"))
     for (const Node& node : graph)
       if (node.role() == Role::input)
         find_array({std::string(Loader::images_input), std::string(Loader::labels_input)}, node.name);
@@ -175,7 +175,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
     if (node.role() == Role::input) Loader::check_input(data.train, node.name, node.signature.y);
   if (rank.prints()) {
     fmt::print("{}\n", describe_recipe(options, data.train->size() / options.network.batch));
-    if (options.augmentation != AugmentOptions())
+    if (data.train->images() && options.augmentation != AugmentOptions())
       fmt::print("{}\n", hanging("Images", 10, describe(options.augmentation)));
   }
   RunFacts facts = run_facts(options, data, rank);
@@ -231,9 +231,10 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
     start_from(initial, init, model, rank);
   else
     go_on_from(beginning, facts, model, rank);
+  const Measures measures = measures_of(graph);
   MetricsFile metrics(rank.prints() ? metrics_files(options) : std::vector<std::string>(), data.train->name(),
-                      beginning.step());
-  TrainReporter reporter(metrics, *data.train, start.hosts, LossWatch(watched_run(options)));
+                      measures, beginning.step());
+  TrainReporter reporter(metrics, *data.train, measures, start.hosts, LossWatch(watched_run(options)));
   TrainOptions settings = train_options(options, data.train->size() / options.network.batch);
   settings.start = beginning.manifest.position;
   settings.checkpoint = checkpoint_options(options.checkpoint, facts, beginning);
@@ -267,7 +268,9 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
                              .times = reporter.times(),
                              .evaluation = last_evaluation(reporter, result, *data.train, graph, options),
                              .best = result.best,
-                             .ended_early = result.ended_early};
+                             .ended_early = result.ended_early,
+                             .measures = measures,
+                             .rate = compute_rate(profile, options.network.microbatches)};
   fmt::print("{}", describe(summary));
   const Cited cited{graph.model(), plan.method, options.schedule.schedule, data.train->name()};
   if (summary.evaluation) fmt::print("{}", please_cite(cited));  // a shorter run is a trial
@@ -311,6 +314,7 @@ void run(TrainCommandOptions& options, CLI::App& command) {
   SharedData shared;
   options.data.channels = options.network.chosen().traits.usual.channels;
   fit_network(options.network, options.data, shared);
+  if (options.data.sequence > 0) leave_out_augmentation(command, options.augmentation);
   note_settings(options, command);
   run_job(options.machine, [&](Rank& rank) { train_rank(options, rank, shared); });
 }

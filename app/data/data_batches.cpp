@@ -1,10 +1,13 @@
-// antichain data batches writes the very images that `antichain train` feeds its network to a file, so that
-// another framework can be trained on them.
+// antichain data batches writes the very images, or rows of text, that `antichain train` feeds its network to
+// a file, so that another framework can be trained on them.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include <filesystem>
 #include <memory>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "app/cli/checks.h"
 #include "app/cli/number_text.h"
@@ -58,17 +61,17 @@ void write_labels(const std::shared_ptr<const ImageSet>& data, const BatchesOpti
     loader.fill_labels(position_of(step, loader.sampler()), 0, batch);
     if (classes == 0) {
       const std::vector<int64_t> labels(batch.data<int32_t>(), batch.data<int32_t>() + o.batch);
-      file.append_labels(std::as_bytes(std::span(labels)));
+      file.append(0, std::as_bytes(std::span(labels)));
     } else {
-      file.append_labels({batch.raw(), size_t(batch.bytes())});
+      file.append(0, {batch.raw(), size_t(batch.bytes())});
     }
     StopRequests::end_if_heard();
   }
 }
 
 // Throws Error where the disk has no room for the file, not counting HDF5's own structures.
-void check_room(const Shape& chw, int64_t label_bytes, const BatchesOptions& o) {
-  const double bytes = double(o.steps) * double(o.batch) * double(4 * chw.elements() + label_bytes);
+void check_room(int64_t bytes_of_a_sample, const BatchesOptions& o) {
+  const double bytes = double(o.steps) * double(o.batch) * double(bytes_of_a_sample);
   const std::filesystem::path folder = std::filesystem::path(o.out_file).parent_path();
   std::error_code unknown;
   const auto space = std::filesystem::space(folder.empty() ? "." : folder, unknown);
@@ -85,8 +88,13 @@ void write_batches(const std::shared_ptr<const ImageSet>& data, const BatchesOpt
   const Shape chw = data->image_shape();
   const StopRequests stop;  // so that no partial file remains
   StopRequests::work_begins();
-  check_room(chw, mixes(o.augmentation) ? 4 * data->classes() : 8, o);
-  TensorStream file(o.out_file, format, {o.steps * o.batch, chw[0], chw[1], chw[2]}, soft_classes(*data, o));
+  const int64_t classes = soft_classes(*data, o), samples = o.steps * o.batch;
+  ArraySpec labels{.path = "labels", .shape = {samples}, .type = ArrayType::i64};
+  if (classes > 0) labels.shape.push_back(classes), labels.type = ArrayType::f32;
+  const ArraySpec images{
+      .path = "images", .shape = {samples, chw[0], chw[1], chw[2]}, .type = ArrayType::f32};
+  check_room(labels.row_bytes() + images.row_bytes(), o);
+  TensorStream file(o.out_file, format, {labels, images});
   write_labels(data, o, file);
   const Sampler sampler(data->size(), {.batch = o.batch});
   LoaderOptions options = loading(o);
@@ -96,9 +104,31 @@ void write_batches(const std::shared_ptr<const ImageSet>& data, const BatchesOpt
   const Tensor batch = Tensor::host({.shape = {o.batch, chw[0], chw[1], chw[2]}});
   for (int64_t step = o.first_step; step < o.first_step + o.steps; ++step) {
     loader.fill_images(position_of(step, loader.sampler()), 0, batch);
-    file.append({batch.data<float>(), size_t(batch.elements())});
+    file.append(1, {batch.raw(), size_t(batch.bytes())});
     StopRequests::end_if_heard();
   }
+  file.finish();
+}
+
+void write_rows(const std::shared_ptr<const DataSet>& text, const BatchesOptions& o, WeightFormat format) {
+  const StopRequests stop;  // so that no partial file remains
+  StopRequests::work_begins();
+  std::vector<ArraySpec> tensors;
+  for (const SampleArray& array : text->arrays())
+    tensors.push_back(
+        {.path = array.name, .shape = {o.steps * o.batch, o.data.sequence}, .type = ArrayType::i64});
+  if (o.data.rows() == Rows::stream) tensors.resize(2);  // a row is one document
+  check_room(std::ssize(tensors) * tensors[0].row_bytes(), o);
+  TensorStream file(o.out_file, format, tensors);
+  Loader loader(text, loading(o));
+  const Tensor batch = Tensor::host({{o.batch, o.data.sequence}, DType::i32});
+  for (size_t i = 0; i < tensors.size(); ++i)
+    for (int64_t step = o.first_step; step < o.first_step + o.steps; ++step) {
+      loader.fill(tensors[i].path, position_of(step, loader.sampler()), 0, batch);
+      const std::vector<int64_t> wide(batch.data<int32_t>(), batch.data<int32_t>() + batch.elements());
+      file.append(i, std::as_bytes(std::span(wide)));
+      StopRequests::end_if_heard();
+    }
   file.finish();
 }
 
@@ -109,10 +139,21 @@ void run(const BatchesOptions& options) {
   check_writable({options.out_file});
   const WeightFormat format = format_of(options.format, options.out_file);
   if (rank_hint() > 0) return;  // under mpirun rank 0 writes
+  const auto tell = [&](const DataSet& set, const std::string& samples) {
+    fmt::print("{}: {} of {} {} of {}\n", options.out_file, counted(options.steps, "batch", "batches"),
+               grouped(options.batch), samples, set.name());
+  };
+  if (is_text(options.data) && options.data.sequence == 0)
+    throw Error(options.data.dataset + " is text, and its rows have no length yet", "give --sequence",
+                ExitCode::usage);
+  if (options.data.sequence > 0) {
+    const std::shared_ptr<const DataSet> text = read_text(options.data).train;
+    write_rows(text, options, format);
+    return tell(*text, fmt::format("rows of {} tokens", options.data.sequence));
+  }
   const std::shared_ptr<const ImageSet> train = read_images(options.data).train;
   write_batches(train, options, format);
-  fmt::print("{}: {} of {} images of {}\n", options.out_file, counted(options.steps, "batch", "batches"),
-             grouped(options.batch), train->name());
+  tell(*train, "images");
 }
 
 }  // namespace
@@ -120,14 +161,17 @@ void run(const BatchesOptions& options) {
 void add_data_batches(CLI::App& data) {
   auto options = std::make_shared<BatchesOptions>();
   CLI::App& command = add_command(
-      data, "batches", "write the images and labels that training steps are fed with",
+      data, "batches", "write the images and labels, or rows of text, that training steps are fed with",
       "antichain data batches --data-dir D --steps 100 --batch 128 --seed 1 --out batches.safetensors");
   add_data_options(command, options->data);
+  add_text_options(command, options->data);
   add_augment_options(command, options->augmentation);
   const OptionGroup add(command, "Batches");
   add("--channels N", options->data.channels, whole_between(1, 3),
       "of the images: 3, as most networks take them, grey ones three times; or 1, for a network of grey "
       "images");
+  add("--sequence N", options->data.sequence, whole_between(1, 1 << 20),
+      "of text: tokens of a row, as the network takes them");
   add("--steps N", options->steps, whole_between(1, 1'000'000'000), "number of steps");
   add("--first-step N", options->first_step, whole_between(0, 1'000'000'000), "the first step");
   add("--batch N", options->batch, whole_between(1, 1'000'000), "samples per step");
@@ -136,7 +180,8 @@ void add_data_batches(CLI::App& data) {
   add_output_option(
       command, "--out", options->out_file,
       "the file to write: tensors images (f32, steps·batch x C x H x W) and labels (i64; of mixed "
-      "images f32, steps·batch x classes)")
+      "images f32, steps·batch x classes); of text tokens and labels (i64, steps·batch x N), with --pack and "
+      "--pad documents and positions, too")
       ->required();
   show_first(command, {"--dataset", "--data-dir", "--crop", "--flip", "--steps", "--first-step", "--batch",
                        "--seed", "--format", "--out"});

@@ -8,5 +8,6 @@ namespace antichain {
 void add_data_pack(CLI::App& data);
 void add_data_show(CLI::App& data);
 void add_data_batches(CLI::App& data);
+void add_data_tokens(CLI::App& data);
 
 }  // namespace antichain

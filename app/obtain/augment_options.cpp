@@ -52,8 +52,7 @@ void leave_out_augmentation(const CLI::App& command, AugmentOptions& o) {
   if (command.count("--mixup") > 0) asked.mixup = o.mixup;
   if (command.count("--cutmix") > 0) asked.cutmix = o.cutmix;
   if (asked != none)
-    throw Error(fmt::format("images with one label are augmented ({}), but --inputs and --targets name other "
-                            "arrays",
+    throw Error(fmt::format("images with one label are augmented ({}), but the network reads other arrays",
                             describe(asked)),
                 "leave out one of them", ExitCode::usage);
   o = none;

@@ -18,6 +18,7 @@
 #include "data/channels.h"
 #include "data/cifar.h"
 #include "data/hdf5_set.h"
+#include "data/token_set.h"
 #include "framework/error.h"
 #include "framework/known_names.h"
 #include "framework/paths.h"
@@ -134,6 +135,22 @@ void add_array_options(CLI::App& app, DataOptions& o) {
       "arrays for the inputs that only its losses read, in their order", {OptionKind::data});
 }
 
+void add_text_options(CLI::App& app, DataOptions& o) {
+  const OptionGroup add(app, "Data");
+  add("--pack", o.pack, {},
+      "of text: a row keeps its documents apart; labels at their ends count nothing, and the network's "
+      "attention stays within a document [rows are one document]",
+      {OptionKind::recipe, "packed documents"});
+  add("--pad", o.pad, {},
+      "of text: a row has one document, or a part of a longer one, and its rest counts nothing",
+      {OptionKind::recipe, "padded documents"})
+      ->excludes("--pack");
+}
+
+bool is_text(const DataOptions& o) {
+  return is_hdf5(o) && is_plain_file(hdf5_file(o)) && is_token_set(hdf5_file(o));
+}
+
 void check(const DataOptions& o) {
   if (o.names_arrays() && !is_hdf5(o))
     throw Error("--inputs and --targets name arrays of an HDF5 file, but the data set is " + o.dataset,
@@ -229,7 +246,15 @@ std::vector<AssignedArray> assigned(const NetworkOptions& network, const DataOpt
 
 DataSplits read_data(const std::string& path, const DataOptions& o) {
   if (o.names_arrays()) return spared(read_array_set(path, o.arrays));
+  if (o.sequence > 0) return spared(read_token_set(path, o.sequence, o.rows()));
   return read_images(path, o);
+}
+
+TokenSplits read_text(const DataOptions& o) {
+  if (!is_text(o))
+    throw Error("the data set " + o.dataset + " is no text", "give a set of antichain data tokens",
+                ExitCode::usage);
+  return spared(read_token_set(hdf5_file(o), o.sequence, o.rows()));
 }
 
 ImageSplits read_images(const DataOptions& o) {
@@ -237,6 +262,43 @@ ImageSplits read_images(const DataOptions& o) {
   tell(got);
   return read_images(got.directory, o);
 }
+
+void fit_rows(NetworkOptions& network, DataOptions& options) {
+  if (options.names_arrays()) return;
+  const bool text = is_text(options);
+  if (!text && (options.pack || options.pad))
+    throw Error(fmt::format("{} says how text is cut into rows, but the data set {} is none",
+                            options.pack ? "--pack" : "--pad", options.dataset),
+                "leave it out, or give a set of antichain data tokens", ExitCode::usage);
+  if (!text) return;
+  network.packed = options.pack && network.chosen().traits.reads == Reads::tokens;
+  const Graph graph = network.made(2);
+  const NodeId tokens = graph.find("tokens");
+  if (tokens < 0 || graph[tokens].role() != Role::input || graph.shape(tokens).rank() != 2)
+    throw Error(fmt::format("{} is text, but {} reads no tokens", hdf5_file(options), graph.model()),
+                "give images, or a network with an input 'tokens'", ExitCode::usage);
+  if (options.pack && graph.find("documents") < 0)
+    throw Error(fmt::format("--pack keeps documents apart, but {} has no input 'documents', by which its "
+                            "attention would",
+                            graph.model()),
+                "leave it out, or say --pad", ExitCode::usage);
+  options.sequence = graph.shape(tokens)[1];
+}
+
+namespace {
+
+void fit_text(NetworkOptions& network, const std::string& name, int vocabulary) {
+  if (network.outputs() != 0 && network.outputs() < vocabulary)
+    throw Error(fmt::format("the network has a vocabulary of {} tokens, but {} one of {}", network.outputs(),
+                            name, vocabulary),
+                network.graph.given() ? "give a data set with fewer, or write the network again for this one"
+                                      : "leave out --vocabulary",
+                ExitCode::usage);
+  if (network.outputs() == 0 && network.chosen().traits.reads == Reads::tokens)
+    network.vocabulary = vocabulary;
+}
+
+}  // namespace
 
 void fit_network(NetworkOptions& network, DataOptions& options, SharedData& shared) {
   if (options.names_arrays()) {
@@ -249,12 +311,15 @@ void fit_network(NetworkOptions& network, DataOptions& options, SharedData& shar
     return;
   }
   if (!is_hdf5(options)) {
+    fit_rows(network, options);
     const PublishedSet* set = published_set(options.dataset);
     const int classes = (set != nullptr ? *set : cifar10()).classes;
     return fit(network, {PublishedSet::side, PublishedSet::side, classes}, options.dataset);
   }
   try {
+    fit_rows(network, options);
     const DataSplits data = shared.get(hdf5_file(options), options);
+    if (options.sequence > 0) return fit_text(network, hdf5_file(options), data.train->classes());
     const Shape chw = data.train->images()->image_shape();
     fit(network, {chw[1], chw[2], data.train->classes()}, hdf5_file(options));
   } catch (const Error&) {
@@ -285,18 +350,23 @@ void warn_of_one_class(const ImageSet& train) {
 
 }  // namespace
 
+std::string counted_samples(const DataSet& set, const std::string& which) {
+  if (set.images()) return counted(set.size(), which + "image");
+  if (!dynamic_cast<const TokenSet*>(&set)) return counted(set.size(), which + "sample");
+  return fmt::format("{} of {} tokens", counted(set.size(), which + "row"), set.arrays()[0].spec.shape[0]);
+}
+
 DataSplits obtain_training_data(const DataOptions& options, int batch, Rank& rank, SharedData& shared) {
   const DataSplits data = obtain_data(options, rank, shared);
   if (data.train->size() < batch) {
     throw Error(fmt::format("a batch of {} is larger than the training set, which has {}", grouped(batch),
-                            counted(data.train->size(), data.train->images() ? "image" : "sample")),
+                            counted_samples(*data.train)),
                 "use a smaller --batch or more data");
   }
-  const char* samples = data.train->images() ? "image" : "sample";
   if (rank.prints()) {
     if (data.train->images()) warn_of_one_class(*data.train->images());
     fmt::print("Data: {}, {} for training and {} for tests\n\n", data.train->name(),
-               counted(data.train->size(), samples), grouped(data.test->size()));
+               counted_samples(*data.train), grouped(data.test->size()));
     std::fflush(stdout);  // the next step may take a while
   }
   return data;

@@ -1,5 +1,5 @@
 // These options say which data a command works on: a published set, generated images, or the user's HDF5
-// file. This file turns them into the data set that all ranks of a job read.
+// file of images, arrays or text. This file turns them into the data set that all ranks of a job read.
 #pragma once
 
 #include <mutex>
@@ -11,6 +11,7 @@
 #include "data/array_set.h"
 #include "data/data_set.h"
 #include "data/obtain.h"
+#include "data/token_set.h"
 
 namespace antichain {
 
@@ -20,12 +21,17 @@ struct DataOptions {
   int64_t channels = 3;  // that the network takes: grey images become three equal ones, or stay one
   std::vector<std::string> inputs, targets;  // arrays of an HDF5 file that the network's inputs read
   std::vector<AssignedArray> arrays;         // the same by the network's inputs, once it is known
+  bool pack = false, pad = false;            // how text is cut into rows
+  int64_t sequence = 0;                      // tokens of a row: the network's, once it is known
 
   bool names_arrays() const { return !inputs.empty() || !targets.empty(); }
+  Rows rows() const { return pack ? Rows::packed : pad ? Rows::padded : Rows::stream; }
 };
 
 void add_data_options(CLI::App&, DataOptions&);
 void add_array_options(CLI::App&, DataOptions&);  // --inputs and --targets
+void add_text_options(CLI::App&, DataOptions&);   // --pack and --pad
+bool is_text(const DataOptions&);                 // false, too, where the file is not here
 // Throws a usage Error when the options contradict each other.
 void check(const DataOptions&);
 
@@ -38,8 +44,9 @@ ImageSplits read_binary_files(const PublishedSet&, const std::string& folder);
 // the folder has; the second throws Error where that is not the one that the options name.
 ImageSplits read_data(const std::string& path);
 DataSplits read_data(const std::string& path, const DataOptions&);
-// Finds and reads images on one rank, and prints notes for the user.
+// Find and read images, or text in rows of `sequence` tokens, on one rank, and print notes for the user.
 ImageSplits read_images(const DataOptions&);
+TokenSplits read_text(const DataOptions&);
 
 // A SharedData is one data set for all ranks of the process: threads share it.
 class SharedData {
@@ -55,6 +62,9 @@ class SharedData {
   DataSplits splits_;
 };
 
+// Returns "48 images", "48 samples" or "48 rows of 64 tokens", or with "test " in `which` "48 test images" ….
+std::string counted_samples(const DataSet&, const std::string& which = "");
+
 // Returns the side of a data set's images. Throws Error when they are not square.
 int square_side(const std::string& name, int64_t height, int64_t width);
 
@@ -66,6 +76,9 @@ bool brings_classes(const DataOptions&);
 // user gave others, or the images are not square. Where the options name arrays, it assigns them to the
 // network's inputs instead, in their order, and throws a usage Error where there are not as many.
 void fit_network(NetworkOptions&, DataOptions&, SharedData&);
+// Cuts text into rows as long as the network's. Throws a usage Error where the data set is text and the
+// network reads no tokens, or the other way about. Does nothing where the file is not here.
+void fit_rows(NetworkOptions&, DataOptions&);
 
 // Collective: rank 0 finds the data, and the others read the file or folder that it names.
 DataSplits obtain_data(const DataOptions&, Rank&, SharedData&);

@@ -10,6 +10,7 @@
 #include "app/job/preflight.h"
 #include "app/obtain/init_weights.h"
 #include "framework/error.h"
+#include "layers/softmax_cross_entropy.h"
 #include "pipeline/run/finite.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/train/weights_io.h"
@@ -38,14 +39,14 @@ Schedule fitting_schedule(const Graph& graph, const Optimiser& optimiser, const 
 
 WholeNetwork::WholeNetwork(const Graph& model, Precision precision, const std::string& weights_file,
                            int microbatches, Mode mode, Rank& rank,
-                           const std::shared_ptr<const Optimiser>& optimiser)
+                           const std::shared_ptr<const Optimiser>& optimiser, Ranks ranks)
     : graph_(lowered_for(rank, model, precision, mode)),
       microbatches_(microbatches),
       profile_(unpriced(graph_, rank.context.backend().description())),
-      plan_(one_stage(rank.job.size())),
+      plan_(ranks == Ranks::stages ? even_stages(rank.job.size()) : one_stage(rank.job.size())),
       schedule_(fitting_schedule(graph_, *optimiser, profile_, plan_, microbatches, mode, rank)),
       seat_(seat_of(plan_, rank.job.rank(), microbatches)),
-      model_(graph_, plan_.stages[0].nodes, rank.context, 0, optimiser),
+      model_(graph_, nodes_of_rank(plan_, rank.job.rank()), rank.context, 0, optimiser),
       runner_(model_, profile_, plan_, schedule_, mode, rank.job),
       means_(graph_, model_.nodes()) {
   const std::vector<std::string> said =
@@ -62,6 +63,28 @@ Plan WholeNetwork::one_stage(int replicas) const {
   return plan;
 }
 
+Plan WholeNetwork::even_stages(int stages) const {
+  Plan plan = one_stage(1);
+  const std::vector<NodeId> nodes = std::move(plan.stages[0].nodes);
+  if (stages > std::ssize(nodes))
+    throw Error(fmt::format("{} ranks are more than the network has nodes, {}", stages, nodes.size()),
+                "start fewer", ExitCode::usage);
+  const auto bytes_of = [&](NodeId id) { return param_bytes(graph_[id]) + param_bytes(graph_[id], false); };
+  int64_t all = 0, before = 0;
+  for (const NodeId id : nodes) all += bytes_of(id);
+  plan.stages.clear();
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const auto stage = std::ssize(plan.stages);  // the next one
+    const bool due = before * stages >= all * stage,
+               needed = std::ssize(nodes) - int64_t(i) <= stages - stage;
+    if (stage < stages && (stage == 0 || due || needed)) plan.stages.emplace_back().ranks = {int(stage)};
+    plan.stages.back().nodes.push_back(nodes[i]);
+    before += bytes_of(nodes[i]);
+  }
+  plan.method = "even stages";
+  return plan;
+}
+
 NodeId WholeNetwork::logits_node() const {
   NodeId loss = graph_.size() - 1;
   while (loss >= 0 && graph_[loss].role() != Role::loss) --loss;
@@ -71,7 +94,14 @@ NodeId WholeNetwork::logits_node() const {
 
 Shape WholeNetwork::output() const { return graph_.shape(logits_node()); }
 
-int64_t WholeNetwork::classes() const { return output()[1]; }
+int WholeNetwork::class_axis() const {
+  const NodeId logits = logits_node();
+  for (const NodeId consumer : graph_.consumers(logits)) {
+    const auto* loss = dynamic_cast<const SoftmaxCrossEntropy*>(graph_[consumer].op.get());
+    if (loss && loss->options.classes_last) return graph_.shape(logits).rank() - 1;
+  }
+  return 1;
+}
 
 WholeNetwork::Output WholeNetwork::run(BatchSource& source, float rate, int padding) {
   Output output;

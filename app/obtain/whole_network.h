@@ -1,6 +1,7 @@
-// A WholeNetwork is a network with the weights of a file, complete on every rank. Commands that examine a
-// network use the same runner, kernels and schedule as training. Ranks are replicas, which take the
-// micro-batches in turn.
+// A WholeNetwork is a network with the weights of a file. Commands that examine a network use the same
+// runner, kernels and schedule as training. Ranks are replicas, which take the micro-batches in turn, each
+// with the complete network; or each has a stage with about as many weights as the others, for a network that
+// does not fit one.
 #pragma once
 
 #include <functional>
@@ -19,16 +20,21 @@
 
 namespace antichain {
 
+enum class Ranks { replicas, stages };
+
 class WholeNetwork {
  public:
   // Collective. Mode train runs forward, backward and a step, on one rank; mode evaluate runs forward only.
-  // Throws Error when the file does not fit the network, or there are more ranks than `microbatches`.
+  // Throws Error when the file does not fit the network, or there are more replicas than `microbatches`, or
+  // more stages than nodes.
   WholeNetwork(const Graph& model, Precision, const std::string& weights_file, int microbatches, Mode mode,
-               Rank& rank, const std::shared_ptr<const Optimiser>& = default_optimiser());
+               Rank& rank, const std::shared_ptr<const Optimiser>& = default_optimiser(),
+               Ranks = Ranks::replicas);
 
   RankModel& stage() { return model_; }
-  int64_t classes() const;  // extent 1 of the output, which the last loss is of
-  Shape output() const;     // of one micro-batch
+  int class_axis() const;  // of the output, which the last loss is of
+  int64_t classes() const { return output()[class_axis()]; }
+  Shape output() const;  // of one micro-batch
   int microbatch() const { return graph_.microbatch(); }
   int batch() const { return microbatch() * microbatches_; }
 
@@ -41,7 +47,8 @@ class WholeNetwork {
   }
 
   // Runs one batch, of which the last samples only pad. With a rate of 0 the weights stay as they are. The
-  // output is that of this rank's micro-batches; logits are samples first.
+  // output is that of this rank's micro-batches; logits are samples first. Of stages only the last rank has
+  // it.
   struct Output {
     StepResult sums;
     std::vector<float> logits;
@@ -59,6 +66,7 @@ class WholeNetwork {
  private:
   NodeId logits_node() const;
   Plan one_stage(int replicas) const;
+  Plan even_stages(int stages) const;
 
   const Graph graph_;
   const int microbatches_;

@@ -44,8 +44,9 @@ std::string up_to(int64_t step, const std::string& file) {
 
 }  // namespace
 
-MetricsFile::MetricsFile(const std::vector<std::string>& files, std::string data, int64_t step)
-    : data_(std::move(data)) {
+MetricsFile::MetricsFile(const std::vector<std::string>& files, std::string data, const Measures& measures,
+                         int64_t step)
+    : data_(std::move(data)), measures_(measures) {
   for (const std::string& file : files) {
     sinks_.push_back({file, nullptr, nullptr});
     Sink& sink = sinks_.back();
@@ -93,6 +94,7 @@ void MetricsFile::step(const StepReport& r) {
             {"accuracy", r.accuracy}, {"rate", r.rate},
             {"seconds", r.seconds},   {"images_per_s", r.images_per_s},
             {"data", data_}};
+  if (measures_.tokens > 0) line["tokens_per_s"] = r.images_per_s * double(measures_.tokens);
   if (!r.skipped_because.empty()) {
     line["skipped"] = r.skipped;
     line["why"] = r.skipped_because;
@@ -101,16 +103,17 @@ void MetricsFile::step(const StepReport& r) {
 }
 
 void MetricsFile::evaluation(const EvaluationReport& r) {
-  write(Json{{"epoch", r.epoch + 1},
-             {"steps", r.step},
-             {"train_loss", r.train_loss},
-             {"train_accuracy", r.train_accuracy},
-             {"test_loss", r.test_loss},
-             {"test_accuracy", r.test_accuracy},
-             {"train_s", r.train_s},
-             {"test_s", r.test_s},
-             {"data", data_}}
-            .dump());
+  Json line{{"epoch", r.epoch + 1},
+            {"steps", r.step},
+            {"train_loss", r.train_loss},
+            {"train_accuracy", r.train_accuracy},
+            {"test_loss", r.test_loss},
+            {"test_accuracy", r.test_accuracy},
+            {"train_s", r.train_s},
+            {"test_s", r.test_s},
+            {"data", data_}};
+  if (measures_.perplexity) line["test_perplexity"] = perplexity(r.test_loss);
+  write(line.dump());
 }
 
 void MetricsFile::summary(const std::string& json) { write(json); }

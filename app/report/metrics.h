@@ -1,5 +1,6 @@
 // The metrics file has one JSON object a line, for scripts. Steps have step, loss and images_per_s;
-// evaluations have epoch and test_accuracy; the last line sums up the run. Steps and epochs count from 1.
+// evaluations have epoch and test_accuracy; the last line sums up the run. Where the network reads tokens,
+// steps have tokens_per_s, too, and evaluations test_perplexity. Steps and epochs count from 1.
 // Every line names the data.
 #pragma once
 
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "app/cli/output_file.h"
+#include "app/report/measures.h"
 #include "framework/new_file.h"
 #include "pipeline/train/trainer.h"
 
@@ -18,7 +20,7 @@ class MetricsFile {
   // Writes to all of the files. When training resumes with an existing one, its lines up to `step` remain.
   // Lines of later steps, of evaluations that are made again, and of the end are removed. Throws Error when a
   // file can't be opened, or is no metrics file.
-  MetricsFile(const std::vector<std::string>& files, std::string data, int64_t step = 0);
+  MetricsFile(const std::vector<std::string>& files, std::string data, const Measures&, int64_t step = 0);
   ~MetricsFile();
   MetricsFile(const MetricsFile&) = delete;
   void step(const StepReport&);
@@ -36,6 +38,7 @@ class MetricsFile {
     std::unique_ptr<OutputStream> stream;  // in its place where the file is one
   };
   std::string data_;
+  const Measures measures_;
   std::vector<Sink> sinks_;
   bool warned_ = false, asked_ = false;
 };

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "app/cli/number_text.h"
@@ -27,7 +28,11 @@ std::string describe(const Timeline& timeline, const Plan& plan, const Profile& 
     }
   }
   const double images = double(profile.microbatch) * schedule.microbatches;
-  const std::string rate = images > 0 ? fmt::format(", {:.1f} images/s", images / timeline.period_s) : "";
+  const bool text = std::ranges::any_of(profile.nodes, [](const ProfileNode& node) {
+    return node.role == Role::input && node.name == "tokens";
+  });
+  const std::string rate =
+      images > 0 ? fmt::format(", {:.1f} {}/s", images / timeline.period_s, text ? "samples" : "images") : "";
   const std::string order = task.schedule == planned_order && !has_several_stages_a_rank(plan)
                                 ? describe_order(task, profile, plan, timeline.period_s)
                                 : "";

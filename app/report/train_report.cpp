@@ -17,10 +17,11 @@ namespace {
 bool are_generated(const std::string& data) { return data.starts_with("generated"); }
 }  // namespace
 
-TrainReporter::TrainReporter(MetricsFile& metrics, const DataSet& data, std::vector<std::string> host_of_rank,
-                             LossWatch loss_watch)
+TrainReporter::TrainReporter(MetricsFile& metrics, const DataSet& data, const Measures& measures,
+                             std::vector<std::string> host_of_rank, LossWatch loss_watch)
     : metrics_(metrics),
       data_(data),
+      measures_(measures),
       host_of_rank_(std::move(host_of_rank)),
       note_(are_generated(data.name()) ? data.name() : ""),
       loss_watch_(std::move(loss_watch)),
@@ -53,15 +54,17 @@ void TrainReporter::on_step(const StepReport& r) {
              .loss = r.loss,
              .accuracy = r.accuracy,
              .images_per_s = r.images_per_s,
+             .tokens = measures_.tokens,
              .mean_loss = mean_loss(r.loss)});
 }
 
 void TrainReporter::on_evaluation(const EvaluationReport& r) {
   metrics_.evaluation(r);
-  bar_.say(fmt::format("{} done: train loss {:.4f}{} in {}; test loss {:.4f}{} in {}{}",
+  bar_.say(fmt::format("{} done: train loss {:.4f}{} in {}; test loss {:.4f}{}{} in {}{}",
                        r.ends_epoch ? fmt::format("epoch {}", r.epoch + 1) : fmt::format("step {}", r.step),
                        r.train_loss, and_accuracy(r.train_accuracy), duration(r.train_s), r.test_loss,
-                       and_accuracy(r.test_accuracy), duration(r.test_s), note_.empty() ? "" : "; " + note_));
+                       and_perplexity(r.test_loss, measures_), and_accuracy(r.test_accuracy),
+                       duration(r.test_s), note_.empty() ? "" : "; " + note_));
   if (const std::string replaced = data_.replaced(); !replaced.empty()) warn_above(replaced);
   evaluation_ = r;
 }
@@ -81,14 +84,31 @@ void TrainReporter::on_end(const std::vector<TimeSheet>& times) {
   bar_.say("\n" + describe(times, host_of_rank_));
 }
 
+namespace {
+
+std::string pace(const TrainSummary& s) {
+  if (s.measures.tokens == 0) return fmt::format("{:.1f} images/s", s.images_per_s);
+  const std::string of_best = s.rate.best_per_s > 0
+                                  ? fmt::format(", {:.1f} GFLOP/s a rank, {} % of the fastest layer's",
+                                                s.rate.per_s(s.measured_step_s, s.ranks) * 1e-9,
+                                                percent(s.rate.share(s.measured_step_s, s.ranks)))
+                                  : "";
+  return fmt::format("{:.0f} tokens/s, {:.1f} samples/s{}", s.images_per_s * double(s.measures.tokens),
+                     s.images_per_s, of_best);
+}
+
+}  // namespace
+
 std::string describe(const TrainSummary& s) {
-  const bool hits = !s.evaluation || !std::isnan(s.evaluation->test_accuracy);
+  const bool hits = s.measures.hits && s.measures.tokens == 0;
   const std::string accuracy =
       !s.evaluation ? fmt::format("not measured, because the run ended within its first epoch of {}", s.data)
       : hits        ? fmt::format("{:.2f} % of the {} test images of {}", s.evaluation->test_accuracy * 100,
                                   grouped(s.test_images), s.data)
-                    : fmt::format("{:.6g} over the {} test samples of {}", s.evaluation->test_loss,
-                                  grouped(s.test_images), s.data);
+                    : fmt::format("{:.6g}{}{} over the {} test {} of {}", s.evaluation->test_loss,
+                           s.measures.tokens > 0 ? " a token" : "",
+                                  and_perplexity(s.evaluation->test_loss, s.measures), grouped(s.test_images),
+                           s.measures.tokens > 0 ? "rows" : "samples", s.data);
   const bool worse_since = s.evaluation && s.best.step > 0 && s.best.step != s.evaluation->step;
   const std::string best = !worse_since ? ""
                                         : fmt::format("; best was {} after step {}",
@@ -96,11 +116,10 @@ std::string describe(const TrainSummary& s) {
                                                            : fmt::format("{:.6g}", s.best.loss),
                                                       grouped(s.best.step));
   const std::string measured =
-      s.measured_step_s > 0
-          ? fmt::format("measured {} ms ({:+.1f} %), {:.1f} images/s (median after the first step)",
-                        milliseconds(s.measured_step_s), (s.measured_step_s / s.predicted_step_s - 1) * 100,
-                        s.images_per_s)
-          : "not measured: every step was done before";
+      s.measured_step_s > 0 ? fmt::format("measured {} ms ({:+.1f} %), {} (median after the first step)",
+                                          milliseconds(s.measured_step_s),
+                                          (s.measured_step_s / s.predicted_step_s - 1) * 100, pace(s))
+                            : "not measured: every step was done before";
   const std::string trained = s.accuracy ? and_accuracy(*s.accuracy) : "";
   const auto labelled = [](const char* label, const std::string& text) { return hanging(label, 15, text); };
   return labelled("Last step", fmt::format("loss {:.4f}{}", s.loss, trained)) +
@@ -129,6 +148,11 @@ std::string to_json(const TrainSummary& s, int indent) {
                                  {"rank_0_memory_bytes", s.memory_bytes},
                                  {"state", s.state}};
   if (s.accuracy) json["final_accuracy"] = *s.accuracy;
+  if (s.measures.tokens > 0) json["median_tokens_per_s"] = s.images_per_s * double(s.measures.tokens);
+  if (s.rate.best_per_s > 0 && s.measured_step_s > 0) {
+    json["flop_per_s_of_a_rank"] = s.rate.per_s(s.measured_step_s, s.ranks);
+    json["share_of_fastest_layer"] = s.rate.share(s.measured_step_s, s.ranks);
+  }
   for (const ProcessMemory& p : s.processes)
     json["process_memory"].push_back(
         {{"estimated_bytes", p.estimated_bytes}, {"measured_bytes", p.measured_bytes}});
@@ -138,11 +162,12 @@ std::string to_json(const TrainSummary& s, int indent) {
   if (s.evaluation) {
     json["epochs"] = s.evaluation->epoch + int(s.evaluation->ends_epoch);  // whole ones
     json["final_test_loss"] = s.evaluation->test_loss;
-    const bool hits = !std::isnan(s.evaluation->test_accuracy);
+    if (s.measures.perplexity) json["final_test_perplexity"] = perplexity(s.evaluation->test_loss);
+    const bool hits = s.measures.hits;
     if (hits) json["final_test_accuracy"] = s.evaluation->test_accuracy;
     json["best_step"] = s.best.step;
     json["best_test_loss"] = s.best.loss;
-    if (hits) json["best_test_accuracy"] = s.best.accuracy;
+    if (hits && s.measures.tokens == 0) json["best_test_accuracy"] = s.best.accuracy;
   }
   if (!s.ended_early.empty()) json["ended_early"] = s.ended_early;
   return json.dump(indent);

@@ -9,6 +9,7 @@
 #include "app/cli/progress_bar.h"
 #include "app/job/preflight.h"
 #include "app/report/loss_watch.h"
+#include "app/report/measures.h"
 #include "app/report/metrics.h"
 #include "pipeline/run/time_sheet.h"
 #include "pipeline/train/trainer.h"
@@ -18,7 +19,8 @@ namespace antichain {
 // It drives the progress bar and the metrics file, on rank 0.
 class TrainReporter : public TrainObserver {
  public:
-  TrainReporter(MetricsFile&, const DataSet&, std::vector<std::string> host_of_rank, LossWatch);
+  TrainReporter(MetricsFile&, const DataSet&, const Measures&, std::vector<std::string> host_of_rank,
+                LossWatch);
   void on_step(const StepReport&) override;
   void on_evaluation(const EvaluationReport&) override;
   void on_checkpoint(const CheckpointReport&) override;
@@ -33,6 +35,7 @@ class TrainReporter : public TrainObserver {
   double mean_loss(double newest);               // over the last 20 steps
   MetricsFile& metrics_;
   const DataSet& data_;
+  const Measures measures_;
   const std::vector<std::string> host_of_rank_;
   std::string note_;
   LossWatch loss_watch_;
@@ -56,6 +59,8 @@ struct TrainSummary {
   std::optional<EvaluationReport> evaluation;  // the last
   BestEvaluation best;
   std::string ended_early;  // why, or ""
+  Measures measures;
+  ComputeRate rate;
 };
 std::string describe(const TrainSummary&);
 std::string to_json(const TrainSummary&, int indent);  // −1: in one line

@@ -34,6 +34,7 @@ void add_train_options(CLI::App& app, TrainCommandOptions& o) {
   add_network_options(app, o.network);
   add_data_options(app, o.data);
   add_array_options(app, o.data);
+  add_text_options(app, o.data);
   add_augment_options(app, o.augmentation);
   add_length_options(app, o);
   add_init_options(app, o.init, "Training");

@@ -18,8 +18,8 @@ class BestWatch {
     bool better = false;
   };
   // Collective. Loss and accuracy are means over the test set, and those of rank 0 count. An evaluation is
-  // better where its accuracy is higher, or where that is equal and its loss is smaller. All ranks get the
-  // same answer.
+  // better where its accuracy is higher, or where that is equal and its loss is smaller; a network that is
+  // judged by its loss alone, as one of tokens is, has the accuracy 0. All ranks get the same answer.
   Judgement judge(Job&, int64_t step, double loss, double accuracy);
 
   const BestEvaluation& best() const { return best_; }

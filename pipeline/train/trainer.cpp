@@ -56,6 +56,7 @@ class Trainer {
         test_samples_(data.test, loading(model, false)),
         means_(model.graph(), model.nodes()),
         has_hits_(has_hits(model.graph())),
+        judged_by_loss_(!has_hits_ || model.graph().find("tokens") >= 0),
         test_size_(data.test->size()),
         nan_policy_(options.on_nan, model.graph(), job_),
         per_epoch_(train_samples_.sampler().batches()),
@@ -353,7 +354,8 @@ class Trainer {
     report.test_loss = test.loss / double(test_size_);
     const double accuracy = test.correct / double(test_size_);
     report.test_accuracy = has_hits_ ? accuracy : NAN;
-    const BestWatch::Judgement judged = best_.judge(job_, report.step, report.test_loss, accuracy);
+    const BestWatch::Judgement judged =
+        best_.judge(job_, report.step, report.test_loss, judged_by_loss_ ? 0 : accuracy);
     last_ = {.step = report.step, .loss = report.test_loss, .accuracy = accuracy};
     if (job_.rank() == 0) observer_.on_evaluation(report);
     look_at_test(report, judged.finite);
@@ -430,7 +432,7 @@ class Trainer {
   StageRunner training_, testing_;
   LoaderSource train_samples_, test_samples_;
   const LossMeans means_;
-  const bool has_hits_;
+  const bool has_hits_, judged_by_loss_;
   LossMeans::Counts test_counts_;  // of all of the test set, once it was counted
   const int64_t test_size_;
   NanPolicy nan_policy_;

@@ -16,7 +16,7 @@ from antichain.error import AntichainError
 
 NAME = "antichain: "
 WARNING = "antichain: warning: "
-WITH_RESULTS = ("train", "evaluate", "check", "doctor")  # whose JSON is what a user asked for
+WITH_RESULTS = ("train", "evaluate", "generate", "check", "doctor")  # whose JSON is what a user asked for
 
 _here = pathlib.Path(__file__).resolve()
 # Within a wheel, of a build in this repository, and of an installation.
@@ -50,8 +50,8 @@ def find():
 
 class Output(str):
     """What a command printed on standard output. `warnings` are the sentences that it warned with, and
-    `results` is what its JSON file says: of train, evaluate, check and doctor always, else with json=FILE; or
-    None."""
+    `results` is what its JSON file says: of train, evaluate, generate, check and doctor always, else with
+    json=FILE; or None."""
 
     warnings = ()
     results = None

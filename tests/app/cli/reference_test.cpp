@@ -37,7 +37,8 @@ class Reference : public ProgramTest {
       if (command == "help" || command == "version" || command == "antichain") continue;
       if (command != "data") found.push_back(command);
     }
-    for (const char* command : {"data pack", "data show", "data batches"}) found.emplace_back(command);
+    for (const char* command : {"data pack", "data tokens", "data show", "data batches"})
+      found.emplace_back(command);
     return found;
   }
   // Returns the part of a text from a line that holds `begin` to the next line that begins with `end`.

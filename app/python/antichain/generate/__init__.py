@@ -1,0 +1,1 @@
+"""Goes on with a text (python3 -m antichain.generate)."""

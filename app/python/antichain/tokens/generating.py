@@ -1,0 +1,27 @@
+"""Goes on with a text: a tokenizer makes numbers of the prompt for `antichain generate`, and text of what
+that generates. All options but --tokenizer and --prompt are those of the program."""
+
+import json
+import sys
+
+from antichain import program
+from antichain.command import Parser
+from antichain.tokens.tokenizer import Tokenizer
+
+
+def generate(tokenizer, prompt, words):
+    """Returns the prompt with what follows. `words` are options of the program."""
+    ids = ",".join(map(str, tokenizer.encode(prompt)))
+    command = [program.find(), "generate", f"--prompt-tokens={ids}", *words, "--json=-"]
+    printed, _ = program.call(command, program.print_warning)
+    said = json.loads("".join(printed))
+    return tokenizer.decode([*said["prompt"], *said["tokens"]])
+
+
+def main():
+    parser = Parser(prog="python3 -m antichain.generate", description=__doc__, allow_abbrev=False)
+    as_of = "as of python3 -m antichain.tokens"
+    parser.add_argument("--tokenizer", required=True, metavar="PATH", help=as_of)
+    parser.add_argument("--prompt", required=True, metavar="TEXT", help="what to go on with")
+    args, words = parser.parse_known_args(sys.argv[1:])
+    print(generate(Tokenizer(args.tokenizer), args.prompt, words))

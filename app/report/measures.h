@@ -1,0 +1,36 @@
+// What a network's loss is reported as, beside its number, follows from the loss and the inputs: how many
+// labels were hit, and of tokens the perplexity, exp(loss), and how many a second there are.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "framework/graph.h"
+#include "partition/profile/profile.h"
+
+namespace antichain {
+
+struct Measures {
+  bool hits = true;         // of the labels: there is an accuracy
+  bool perplexity = false;  // the loss is the mean over tokens of −log of what each one's label was given
+  int64_t tokens = 0;       // of a sample; 0: the network reads none
+};
+// Of the model's own loss, its last node, and its input "tokens".
+Measures measures_of(const Graph&);
+
+// A ComputeRate says how well ranks use their devices: the FLOPs of a step, of which a backward has two for
+// each one of the forward, and the FLOPs a second of the layer that the profile found fastest, which is near
+// the device's peak. Layers with less than a hundredth of the FLOPs are too short to tell.
+struct ComputeRate {
+  double step_flops = 0, best_per_s = 0;
+  // Returns what each of the ranks computes in a step of that time, and its share of the best.
+  double per_s(double step_s, int ranks) const { return step_flops / (step_s * ranks); }
+  double share(double step_s, int ranks) const { return per_s(step_s, ranks) / best_per_s; }
+};
+ComputeRate compute_rate(const Profile&, int microbatches);
+
+double perplexity(double loss);  // exp(loss)
+// Returns ", perplexity 10.43"; "" where the loss has none.
+std::string and_perplexity(double loss, const Measures&);
+
+}  // namespace antichain
