@@ -2,8 +2,8 @@
 // implementations.
 //
 // The batch is a file of the network's inputs, by their names: images (float32, N x C x H x H, already
-// normalised) and labels (int64, N), or whatever a network from a graph takes. Dropout is off, batch norm uses
-// the statistics of the batch, and the loss is the mean over all of it.
+// normalised) and labels (int64, N), or whatever a network from a graph takes. Dropout is off, batch norm
+// uses the statistics of the batch, and the loss is the mean over all of it.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -59,7 +59,7 @@ class GivenBatch : public BatchSource {
     return int(x.shape[0]);
   }
 
-  // Throws Error unless the tensors are inputs of the network, whose labels are classes, on that many samples.
+  // Throws Error unless the tensors are inputs of the network on that many samples, and labels are classes.
   void check(const Graph& model, int64_t samples) const {
     for (const Node& node : model) {
       if (node.role() == Role::input) check_input(node, samples);

@@ -1,4 +1,4 @@
-"""Networks that are no classifiers of images, each with its loss and its data, from PyTorch to a training run:
+"""Networks that are no classifiers of images, each with its loss and its data, from PyTorch to training:
 
   any_module.py NETWORK     writes NETWORK.antichain and NETWORK.h5, and trains the network on 2 ranks
 

@@ -101,7 +101,7 @@ class AnyModule(InAFolder):
                 inputs = json.loads((net / "graph.json").read_text())["inputs"]
                 types = {"float32": numpy.float32, "int32": numpy.int64}
                 batch = {i["name"]: recorded[f"input.{i['name']}"].astype(types[i["dtype"]]) for i in inputs}
-                given, out = (str(self.folder / file) for file in ("batch.safetensors", "gradients.safetensors"))
+                given, out = (str(self.folder / file) for file in ("batch.safetensors", "g.safetensors"))
                 safetensors.write(given, batch)
                 files = {"weights": net / "weights.safetensors", "images": given, "out": out}
                 antichain.run("gradients", graph=net, microbatches=3, listener=lambda *_: None, **files)
