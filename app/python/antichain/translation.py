@@ -74,9 +74,9 @@ class Table(dict):
     def make(self, t, name, args, keywords):
         """Returns what the row makes of arguments. Throws Unsupported."""
         refuse_if(name not in self, f"'{name}'")
-        if args and name not in self.raw:
-            args = [t.tensor(args[0]), *args[1:]]
         try:
+            if args and name not in self.raw:
+                args = [t.tensor(args[0]), *args[1:]]
             return self[name](t, *args, **keywords)
         except WRONG as problem:
             raise Unsupported(f"'{name}' with these shapes and options ({problem})") from problem
