@@ -199,6 +199,12 @@ class Numbers(Case):
                 self.write(seeded(make), 3, 3, 16, 16)
                 graph_run.GraphRun(self.folder).compare()
 
+    def test_tensors_that_the_code_makes_are_constants(self):
+        self.write(seeded(modules.Made), 4, 3, 8, 8)
+        graph_run.GraphRun(self.folder).compare()
+        antichain.run("check", graph=self.folder)
+        self.assertNotIn("places", (self.folder / "graph.json").read_text())
+
     def test_formulas(self):
         """What people compute with tensors, parameters and numbers, with PyTorch's broadcasting."""
         for name, f in FORMULAS.items():

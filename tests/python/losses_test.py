@@ -201,8 +201,8 @@ class Losses(InAFolder):
         metrics, results = str(self.folder / "metrics"), str(self.folder / "json")
         antichain.run(
             "train", *"--momentum 0 --weight-decay 0 --lr-schedule constant --warmup-steps 0".split(), *more,
-            graph=self.net, dataset=f"hdf5:{self.data}", inputs=self.inputs, targets=self.targets, batch=SAMPLES,
-            microbatches=4, epochs=EPOCHS, lr=RATE, local=local, metrics=metrics, json=results,
+            graph=self.net, dataset=f"hdf5:{self.data}", inputs=self.inputs, targets=self.targets,
+            batch=SAMPLES, microbatches=4, epochs=EPOCHS, lr=RATE, local=local, metrics=metrics, json=results,
         )
         with open(metrics) as lines:
             steps = [json.loads(line) for line in lines]

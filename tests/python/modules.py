@@ -124,6 +124,26 @@ class UnrolledGru(nn.Module):
         return self.fc(h)
 
 
+class Made(nn.Module):
+    """Computes with tensors that its code makes while it runs, and with a buffer that no file has."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.state, self.head = nn.Conv2d(3, 4, 3), nn.Linear(5, 5), nn.Linear(5, 4)
+        self.row = nn.Parameter(torch.randn(1, 5))
+        self.register_buffer("places", torch.linspace(-1, 1, 6), persistent=False)
+
+    def forward(self, x):
+        x = self.conv(x)
+        x = x + self.places[:, None] * torch.arange(6.0, device=x.device).to(x.dtype)
+        x = F.pad(F.pad(x, (1, 2, -1, 0), value=0.5), (0, 0, 0, 0, 1, 0))
+        bright = (x.mean((2, 3), keepdim=True) > 0.1).float()
+        tops = F.max_pool2d(F.pad(x, (1, 1, 1, 1)) * bright.expand(-1, -1, 7, 11), 3)
+        h = torch.tanh(self.state(x.new_zeros(len(x), 5)) + torch.zeros_like(tops).sum((2, 3)))
+        h = h + self.row.expand(len(x), -1) + tops.amax((2, 3))
+        return self.head(torch.cat([h[:, 2:], torch.ones_like(h[:, :2])], 1))
+
+
 class Tied(nn.Module):
     """Two layers have one weight, by two names, and a bias each."""
 

@@ -43,7 +43,8 @@ def from_torch(
     """Writes a module as a folder NAME.antichain, and returns its path.
 
     module          a torch.nn.Module; it is taken in training mode, and stays as it is
-    example_inputs  one batch of inputs, N x …: their shape is the model's, their numbers are recorded
+    example_inputs  one batch of inputs, N x …: their shape is the model's, their numbers are recorded. A
+                    tensor; a tuple of what the module takes; or, by keywords, a dictionary of that
     loss            "cross_entropy"; "nll_loss", of a model that ends with a log_softmax; a loss of
                     torch.nn; a function of the model's output and the labels; or a list of these, one for
                     each output, each alone or in a pair with its weight

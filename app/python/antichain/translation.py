@@ -78,9 +78,9 @@ class Table(dict):
         if len(joined) == 1 and name in BY_POSITION:
             args, keywords = separated(args), dict(zip(keywords, separated(keywords.values())))
             return Joined(self.make(t, name, args, keywords), joined.pop())
-        if args and name not in self.raw:
-            args = [t.tensor(args[0]), *args[1:]]
         try:
+            if args and name not in self.raw:
+                args = [t.tensor(args[0]), *args[1:]]
             return self[name](t, *args, **keywords)
         except WRONG as problem:
             raise Unsupported(f"'{name}' with these shapes and options ({problem})") from problem

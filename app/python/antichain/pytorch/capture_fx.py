@@ -191,8 +191,9 @@ class Tracer(torch.fx.Tracer):
         def part(i):
             return self.create_node("call_function", operator.getitem, (whole.node, i), {})
 
-        parts = enumerate(result)
-        return tuple(self.with_value(part(i), x) if isinstance(x, torch.Tensor) else x for i, x in parts)
+        values = enumerate(result)
+        parts = [self.with_value(part(i), x) if isinstance(x, torch.Tensor) else x for i, x in values]
+        return type(result)(parts)  # with the names that it has: values, indices
 
 
 class NoNumbers(TorchFunctionMode):
