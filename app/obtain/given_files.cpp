@@ -7,6 +7,7 @@
 #include "framework/json.h"
 #include "framework/known_names.h"
 #include "partition/plan/cut_file.h"
+#include "partition/plan/recompute.h"
 #include "pipeline/planning/schedule_choice.h"
 #include "pipeline/transport/agree.h"
 
@@ -35,6 +36,17 @@ std::string read_cuts(const std::string& cuts) {
   return text;
 }
 
+std::string read_recompute(const std::string& name) {
+  if (name == "none" || name == "all") return name;
+  std::error_code ignored;
+  if (!std::filesystem::exists(name, ignored))
+    refuse_name("recomputation", name, {"none", "all", "files of nodes"});
+  const std::string text = read_file(name);
+  if (parse_recomputation(text).none())
+    throw Error(name + " names no node to recompute", "write one node a line, or give --recompute none");
+  return text;
+}
+
 }  // namespace
 
 GivenFiles read_given_files(const PlanningOptions& planning, const std::string& schedule) {
@@ -42,7 +54,8 @@ GivenFiles read_given_files(const PlanningOptions& planning, const std::string& 
           .plan = read_if_given(planning.plan_file),
           .cluster = read_if_given(planning.cluster_file),
           .cuts = read_cuts(planning.cuts),
-          .schedule = read_schedule(schedule)};
+          .schedule = read_schedule(schedule),
+          .recompute = read_recompute(planning.recompute)};
 }
 
 GivenFiles read_given_files(const PlanningOptions& planning, const std::string& schedule,
@@ -57,7 +70,8 @@ GivenFiles read_given_files(const PlanningOptions& planning, const std::string& 
           .plan = job.broadcast(mine.plan),
           .cluster = job.broadcast(mine.cluster),
           .cuts = job.broadcast(mine.cuts),
-          .schedule = job.broadcast(mine.schedule)};
+          .schedule = job.broadcast(mine.schedule),
+          .recompute = job.broadcast(mine.recompute)};
 }
 
 }  // namespace antichain

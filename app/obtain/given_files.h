@@ -14,6 +14,7 @@ namespace antichain {
 // can't be read, or `schedule` is neither a policy to train with nor a file.
 struct GivenFiles {
   std::string profile, plan, cluster, cuts, schedule;
+  std::string recompute;  // its file's text, or the name that stands for one
 };
 GivenFiles read_given_files(const PlanningOptions&, const std::string& schedule);
 // Collective: rank 0 reads them, after checking that it can write `outputs`.

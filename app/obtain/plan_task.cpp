@@ -175,6 +175,7 @@ PlanTask plan_task(const PlanningOptions& planning, const GivenFiles& given, con
   PlanTask task{
       .method = method(planning.method), .schedule = schedule, .choice = choice_of(planning, schedule)};
   task.policy = task.choice.policy();
+  task.recomputation = parse_recomputation(given.recompute);
   PlanOptions& options = task.options;
   options.objective = objective(planning.objective);
   options.steps = parse_overlap(planning.overlap_steps);
@@ -213,7 +214,12 @@ PlanTask plan_task(const PlanningOptions& planning, const GivenFiles& given, con
 }
 
 Plan obtain_plan(const GivenFiles& given, const Profile& profile, const PlanTask& task) {
-  if (!task.given) return task.choice.plan(profile, task.options, task.method);
+  if (!task.given) {
+    if (task.recomputation.none()) return task.choice.plan(profile, task.options, task.method);
+    Plan plan = task.choice.plan(recomputing(profile, task.recomputation), task.options, task.method);
+    recompute(plan, profile, task.recomputation);
+    return task.choice.judge(profile, plan, task.options);
+  }
   std::optional<Schedule> written;
   if (!is_training_policy(task.schedule)) written = obtain_schedule(given, task, profile, *task.given);
   return task.choice.judge(profile, *task.given, task.options, written);

@@ -6,6 +6,7 @@
 
 #include "app/obtain/given_files.h"
 #include "partition/plan/method.h"
+#include "partition/plan/recompute.h"
 #include "pipeline/planning/schedule_choice.h"
 
 namespace antichain {
@@ -17,6 +18,7 @@ struct PlanTask {
   std::string schedule{policy.name};    // as asked for: a policy, `auto` or a file
   ScheduleChoice choice;                // what it names; 1f1b for a file
   std::optional<Plan> given = {};       // of --plan, validated
+  Recomputation recomputation = {};     // of what is planned here
   std::string link;                     // its speed, and where that comes from
   std::string backward_split;  // a line about it, where the schedule has halves that were not measured
 };

@@ -132,11 +132,15 @@ void add_planning_options(CLI::App& app, PlanningOptions& o) {
   add("--cluster FILE", o.cluster_file, {}, "devices and links [equal devices, one link]", {speed});
   add("--memory-bytes SIZE", o.memory_bytes, size_up_to(most_bytes),
       "a hard limit for each device, such as 64GiB; 0: none [the cluster's, else none]", {speed});
+  add("--recompute NAME|FILE", o.recompute, {},
+      "what stages compute again in the backward instead of keeping it: none, all, or the nodes that a file "
+      "names, one a line",
+      {speed});
   add("--link-bytes-per-s SIZE", o.link_bytes_per_s, rate_up_to(1e15),
       "bandwidth between devices, such as 12GB; 0: infinite [the cluster's, else the profile's]", {speed});
   add("--link-latency-s TIME", o.link_latency_s, time_between(0, 1e6),
       "latency between devices, such as 20us [the cluster's, else the profile's]", {speed});
-  for (const char* of_the_search : {"--method", "--replicas", "--cuts", "--max-states"})
+  for (const char* of_the_search : {"--method", "--replicas", "--cuts", "--max-states", "--recompute"})
     app.get_option(of_the_search)->excludes("--plan");
 }
 

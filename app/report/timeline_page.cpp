@@ -83,12 +83,9 @@ Json ranks_of(const ShownSchedule& shown, const Profile& profile) {
 Json memory_of(const Plan& plan, const Timeline& timeline, const Profile& profile) {
   std::vector<int64_t> kept, held(size_t(plan.ranks()), 0);
   for (const PlanStage& stage : plan.stages) {
-    kept.push_back(0);
-    for (const int n : stage.nodes) {
-      const NodeCost& cost = profile.nodes[size_t(n)].cost;
-      kept.back() += kept_bytes(cost);
-      for (const int rank : stage.ranks) held[size_t(rank)] += held_bytes(cost);
-    }
+    const StageSum sum = sum_of(profile, stage.nodes, stage.recomputed);
+    kept.push_back(sum.kept_bytes);
+    for (const int rank : stage.ranks) held[size_t(rank)] += sum.held_bytes + sum.again_bytes;
   }
   std::vector<std::vector<std::pair<double, int64_t>>> changes(held.size());
   for (const Event& e : timeline.events) {

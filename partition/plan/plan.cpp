@@ -64,6 +64,22 @@ void check_edges(const Plan& plan, const Profile& profile) {
             profile.nodes[n].name, stage_of[n], u, profile.nodes[u].name, stage_of[u]));
 }
 
+// A loss is not recomputed, because the step counts it once.
+void check_recomputed(const Plan& plan, const Profile& profile) {
+  for (size_t s = 0; s < plan.stages.size(); ++s) {
+    const PlanStage& stage = plan.stages[s];
+    for (const int n : stage.recomputed) {
+      if (std::ranges::count(stage.nodes, n) == 0)
+        refuse(fmt::format("recomputes node {} in stage {}, which does not have it", n, s));
+      if (profile.nodes[size_t(n)].role == Role::loss)
+        refuse(fmt::format("recomputes node {} ({}) in stage {}, but it is a loss", n,
+                           profile.nodes[size_t(n)].name, s));
+    }
+    if (!std::ranges::is_sorted(stage.recomputed))
+      refuse(fmt::format("lists stage {}'s recomputed nodes out of order", s));
+  }
+}
+
 // The ranks are 0 to R - 1, and each has a stage.
 void check_ranks(const Plan& plan) {
   std::set<int> ranks;
@@ -132,6 +148,7 @@ void validate(const Plan& plan, const Profile& profile) {
   check_subject(plan, profile);
   check_nodes(plan, profile);
   check_edges(plan, profile);
+  check_recomputed(plan, profile);
   check_ranks(plan);
   check_devices(plan);
 }
@@ -140,6 +157,9 @@ std::string plan_hash(const Plan& plan) {
   std::string text = plan.model + "\n" + plan.graph_hash;
   for (const PlanStage& stage : plan.stages)
     text += fmt::format("\n{} on {}", fmt::join(stage.nodes, ","), fmt::join(stage.ranks, ","));
+  for (size_t s = 0; s < plan.stages.size(); ++s)
+    if (!plan.stages[s].recomputed.empty())
+      text += fmt::format("\n{} recomputes {}", s, fmt::join(plan.stages[s].recomputed, ","));
   return fmt::format("{:016x}", hash_bytes(text));
 }
 

@@ -19,8 +19,11 @@ struct PlanStage {
   std::vector<int> nodes;    // ascending indices into the profile
   std::vector<int> ranks;    // one rank, or one per replica
   std::vector<int> devices;  // of the cluster, one per rank; empty: rank r has device r
-  // This counts what each of its ranks needs, as planned: weights, gradients, what the optimiser keeps, and
-  // what is kept in flight.
+  // These nodes' outputs and stashes are not kept for the backward, which computes them again. They ascend,
+  // and are among `nodes`.
+  std::vector<int> recomputed = {};
+  // This counts what each of its ranks needs, as planned: weights, gradients, what the optimiser keeps, what
+  // is kept in flight, and what the backward computes again.
   int64_t memory_bytes = 0;
 };
 
@@ -68,9 +71,9 @@ bool has_replicas(const Plan&);               // whether any stage has several r
 bool has_several_stages_a_rank(const Plan&);  // whether any rank has several stages
 
 // Throws Error naming the offending stage or node, for: an empty plan; an empty stage; a node that is
-// missing, unknown or there twice; an edge that goes backwards (a cycle between stages); a rank that is
-// missing, or twice in one stage; a device with two ranks, or a rank with two devices; a plan for another
-// model.
+// missing, unknown or there twice; an edge that goes backwards (a cycle between stages); a node
+// that is recomputed and is a loss, or of another stage; a rank that is missing, or twice in one stage; a
+// device with two ranks, or a rank with two devices; a plan for another model.
 void validate(const Plan&, const Profile&);
 
 // Writes node names beside indices, and the figures of each stage. It validates the plan first.

@@ -38,19 +38,32 @@ std::string devices_line(const PlanStage& stage) {
   return fmt::format("\n      \"devices\": [{}],", fmt::join(stage.devices, ", "));
 }
 
-std::string stage_json(const Plan& plan, const Profile& profile, int s, int64_t boundary_bytes) {
-  const PlanStage& stage = plan.stages[s];
-  const StageSum sum = sum_of(profile, stage.nodes);
-  const std::vector<int> nodes = listed_nodes(plan, profile, s);
+std::string names_of(const std::vector<int>& nodes, const Profile& profile) {
   std::vector<std::string> names;
   for (int n : nodes) names.push_back(quoted(profile.nodes[n].name));
-  const std::string all_names = fmt::format("{}", fmt::join(names, ", "));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+// Most plans keep everything, and say nothing of it.
+std::string recomputed_line(const PlanStage& stage, const Profile& profile) {
+  if (stage.recomputed.empty()) return "";
+  const std::string names = names_of(stage.recomputed, profile);
+  return fmt::format("\n      \"recomputed\": [{}],\n      \"recomputed_names\": [{}],",
+                     profile.ids_are_names ? names : fmt::format("{}", fmt::join(stage.recomputed, ", ")),
+                     names);
+}
+
+std::string stage_json(const Plan& plan, const Profile& profile, int s, int64_t boundary_bytes) {
+  const PlanStage& stage = plan.stages[s];
+  const StageSum sum = sum_of(profile, stage.nodes, stage.recomputed);
+  const std::vector<int> nodes = listed_nodes(plan, profile, s);
+  const std::string all_names = names_of(nodes, profile);
   return fmt::format(
       R"(    {{
       "stage": {},
       "ranks": [{}],{}
       "nodes": [{}],
-      "names": [{}],
+      "names": [{}],{}
       "forward_ms": {},
       "backward_ms": {},
       "compute_ms": {},
@@ -60,7 +73,7 @@ std::string stage_json(const Plan& plan, const Profile& profile, int s, int64_t 
     }})",
       s, fmt::join(stage.ranks, ", "), devices_line(stage),
       profile.ids_are_names ? all_names : fmt::format("{}", fmt::join(nodes, ", ")), all_names,
-      json_milliseconds(sum.forward_s), json_milliseconds(sum.backward_s),
+      recomputed_line(stage, profile), json_milliseconds(sum.forward_s), json_milliseconds(sum.backward_s),
       json_milliseconds(sum.forward_s + sum.backward_s), boundary_bytes, sum.param_bytes, stage.memory_bytes);
 }
 
@@ -84,9 +97,10 @@ class StageReader {
       if (!is_attached_input(n, s)) stage.nodes.push_back(n);
     }
     std::sort(stage.nodes.begin(), stage.nodes.end());
+    read_recomputed(field, stage);
     if (field.has("memory_bytes")) stage.memory_bytes = field.at("memory_bytes").integer();
-    for (const char* figure :
-         {"names", "forward_ms", "backward_ms", "compute_ms", "boundary_bytes", "param_bytes"})
+    for (const char* figure : {"names", "recomputed_names", "forward_ms", "backward_ms", "compute_ms",
+                               "boundary_bytes", "param_bytes"})
       if (field.has(figure)) field.at(figure);
     field.done();
     return stage;
@@ -124,6 +138,16 @@ class StageReader {
       stage.ranks.push_back(rank);
       if (has_devices) stage.devices.push_back(device);
     }
+  }
+
+  void read_recomputed(JsonReader& field, PlanStage& stage) {
+    if (!field.has("recomputed")) return;
+    std::set<int> nodes;
+    for (const JsonReader& element : field.at("recomputed").elements()) {
+      const int n = node(element);
+      once(nodes.insert(n).second, "recomputed node", n, "stage", element);
+    }
+    stage.recomputed.assign(nodes.begin(), nodes.end());
   }
 
   int node(const JsonReader& element) const {

@@ -13,7 +13,7 @@ std::vector<int> devices_of(const Plan& plan, const PlanStage& stage) {
 
 StagePrice price_stage(const PlanStage& stage, const std::vector<int>& devices, PipelinePlace at,
                        const Profile& profile, const PlanOptions& options) {
-  const StageSum sum = sum_of(profile, stage.nodes);
+  const StageSum sum = sum_of(profile, stage.nodes, stage.recomputed);
   StagePrice price = {
       .forward_s = sum.forward_s, .backward_s = sum.backward_s, .devices = int(devices.size())};
   double slowest = options.cluster.device(devices[0]).speed;
@@ -31,6 +31,8 @@ StagePrice price_stage(const PlanStage& stage, const std::vector<int>& devices, 
     work += work_ns(cost, slowest);
     gradient += gradient_ns(cost.param_bytes, link, options.microbatches);
   }
+  for (const int n : stage.recomputed)
+    work += work_ns({.forward_s = profile.nodes[size_t(n)].cost.forward_s}, slowest);
   price.stage_ns = stage_ns(work, gradient, price.devices);
   price.memory_bytes = memory_bytes(sum, options.in_flight(at), price.devices);
   return price;

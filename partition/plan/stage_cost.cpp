@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "framework/error.h"
+#include "partition/plan/recompute.h"
 
 namespace antichain {
 namespace {
@@ -104,10 +105,19 @@ void add_shared(StageSum& sum, const Profile& profile, const std::vector<int>& n
   sum.update_s += copies_update_s(profile, nodes);
 }
 
-StageSum sum_of(const Profile& profile, const std::vector<int>& nodes) {
+StageSum sum_of(const Profile& profile, const std::vector<int>& nodes, const std::vector<int>& recomputed) {
   StageSum sum;
   for (const int n : nodes) sum.add(sum_of(profile.nodes[size_t(n)].cost));
   add_shared(sum, profile, nodes);
+  for (const Segment& segment : segments(nodes, recomputed)) {
+    StageSum again;
+    for (int i = segment.first; i < segment.end; ++i)
+      again.add(sum_of(profile.nodes[size_t(nodes[size_t(i)])].cost));
+    sum.backward_s += again.forward_s;
+    sum.backward_input_s += again.forward_s;
+    sum.kept_bytes -= again.kept_bytes;
+    sum.again_bytes = std::max(sum.again_bytes, again.kept_bytes);
+  }
   return sum;
 }
 
@@ -116,7 +126,8 @@ int64_t memory_bytes(const StageSum& stage, int in_flight, int replicas) {
 }
 
 int64_t memory_bytes_of_all(const StageSum& stage, int in_flight, int replicas) {
-  return replicas * (stage.held_bytes + in_flight * stage.kept_bytes) + (replicas - 1) * stage.param_bytes;
+  return replicas * (stage.held_bytes + in_flight * stage.kept_bytes + stage.again_bytes) +
+         (replicas - 1) * stage.param_bytes;
 }
 
 int one_f_one_b_in_flight(const PipelinePlace& at) {

@@ -3,16 +3,18 @@
 // All times are whole nanoseconds of one micro-batch. They are rounded once per node (per boundary for
 // transfers), so sums are exact, and "equal" means equal on every rank.
 //
-//   work       forward + backward of the stage's nodes, on its slowest device
+//   work       forward + backward of the stage's nodes, and forward again of those that are recomputed, on
+//              its slowest device
 //   all-reduce 2 (r − 1) / r x bytes / bytes_per_s
 //   gradient   a step's all-reduce, shared by the step's M micro-batches; (r − 1) / r is in `stage`
 //   stage      (work + (r − 1) gradient) / r: r replicas take micro-batches in turn
 //   transfer   2 (tensors x latency + bytes / bytes_per_s): what crosses a boundary, there and back
-//   memory     held + in flight x kept + (r − 1) / r weights
+//   memory     held + in flight x kept + again + (r − 1) / r weights
 //     held     what training holds of the weights + those that are frozen + what the engine prepares of them
 //              (copies in bf16)
 //     kept     what forward keeps of one micro-batch for backward: the stash, and the output where some
-//              backward re-reads it
+//              backward re-reads it. A node that is recomputed keeps nothing
+//     again    what the largest segment of recomputed nodes (recompute.h) would keep of one micro-batch
 //     the last is what the other replicas send of the gradients that this one adds up
 //   shared     of a weight that several nodes of the stage have, it holds weight and slots once, and each
 //              node's gradient. A stage without the first of all nodes that have it updates a copy, which
@@ -70,13 +72,14 @@ struct StageSum {
   double forward_s = 0, backward_s = 0, update_s = 0;
   double backward_input_s = 0, late_weight_s = 0;  // the halves of backward_s as actions of their own
   int64_t param_bytes = 0, held_bytes = 0, kept_bytes = 0;
+  int64_t again_bytes = 0;  // of the largest segment
 
   void add(const StageSum&);
 };
 StageSum sum_of(const NodeCost&);
 // Corrects the sum of these nodes by what they share.
 void add_shared(StageSum&, const Profile&, const std::vector<int>& nodes);
-StageSum sum_of(const Profile&, const std::vector<int>& nodes);
+StageSum sum_of(const Profile&, const std::vector<int>& nodes, const std::vector<int>& recomputed = {});
 
 // The first function returns the bytes of one of the stage's devices, rounded up. The second returns those of
 // all its devices, a sum over nodes without rounding.

@@ -274,10 +274,10 @@ std::vector<int> default_in_flight(const Profile& profile, const Plan& plan, con
   std::vector<int> limits(size_t(plan.ranks()), 1);
   for (const PlanStage& stage : plan.stages)
     for (const int rank : stage.ranks) {
-      const StageSum sum = sum_of(profile, stage.nodes);
+      const StageSum sum = sum_of(profile, stage.nodes, stage.recomputed);
       limits[size_t(rank)] = default_in_flight(int(plan.stages.size()), microbatches,
                                                cluster.device(plan.device_of(rank)).memory_bytes,
-                                               sum.held_bytes, sum.kept_bytes);
+                                               sum.held_bytes + sum.again_bytes, sum.kept_bytes);
     }
   return limits;
 }

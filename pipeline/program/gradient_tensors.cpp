@@ -37,7 +37,8 @@ void GradientTensors::add_terms() {
     const int first = backward_at(stage_.nodes_[size_t(bucket.first)]) + 1;
     std::vector<BufferId>& of_bucket = terms.emplace_back();
     for (int other = 1; other < stage_.seat_.replicas; ++other)
-      of_bucket.push_back(stage_.passing(Content::term, -1, {{most / int64_t(sizeof(float))}}, first, end_));
+      of_bucket.push_back(
+          stage_.passing(Content::term, -1, {{most / int64_t(sizeof(float))}}, first, order_.end));
   }
 }
 

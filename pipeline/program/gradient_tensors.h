@@ -10,8 +10,8 @@ namespace antichain {
 
 class GradientTensors {
  public:
-  GradientTensors(StageOperands& stage, BackwardTensors& tensors, bool parted)
-      : stage_(stage), network_(stage.network_), tensors_(tensors), parted_(parted), end_(stage.end_) {}
+  GradientTensors(StageOperands& stage, BackwardTensors& tensors, const BackwardOrder& order, bool parted)
+      : stage_(stage), network_(stage.network_), tensors_(tensors), order_(order), parted_(parted) {}
 
   void add();
   // Adds room for what the other replicas send, from the end of the bucket's last backward on: first a part
@@ -19,7 +19,7 @@ class GradientTensors {
   void add_terms();
 
  private:
-  int backward_at(int node) const { return end_ - 1 - stage_.position(node); }
+  int backward_at(int node) const { return order_.backward_at[size_t(stage_.position(node))]; }
   bool outlives(int node) const { return parted_ && network_[size_t(node)].learns; }  // to the weight half
   void add_output_gradient(int node);
   void fold(int tensor);
@@ -29,8 +29,8 @@ class GradientTensors {
   StageOperands& stage_;
   const StepNetwork& network_;
   BackwardTensors& tensors_;
+  const BackwardOrder& order_;  // the all-reduce is at its end
   const bool parted_;
-  const int end_;  // the time of the all-reduce
 };
 
 }  // namespace antichain

@@ -9,6 +9,7 @@
 //   operands   stage_operands.cpp     which tensors outlive an action, and what reads and writes them
 //              gradient_tensors.cpp   how gradients are folded within a backward
 //              weight_folds.cpp       how those of shared weights are folded after all backwards
+//              recomputation.cpp      when what was not kept is computed again
 //   rings      rings.cpp              how many copies each needs, and when a receive may be posted
 //
 // A tensor lives in one of two ways:
@@ -22,8 +23,8 @@
 // A rank's stages take turns in one arena, because they compute one after the other. Two stages of a rank
 // that share a tensor use the same ring, so nothing is copied between them.
 //
-// A feature that changes what a step keeps is a pass here. Recomputation would insert a second forward before
-// the backward, and the lifetimes, so the copies, follow.
+// A feature that changes what a step keeps is a pass here. Recomputation inserts second forwards into the
+// backward, and the lifetimes, so the copies, follow.
 #pragma once
 
 #include <cstdint>
@@ -87,9 +88,15 @@ struct OutputGradient {
 // BackwardTensors are the gradients of one form of a stage's backward. A whole backward is one action, within
 // which they are born and die. A parted one is two actions, and the later one, for the weights, reads the
 // gradients of its nodes' outputs again.
+//
+// Where the plan does not keep a node's output, this backward computes it again, and reads what is here.
 struct BackwardTensors {
   std::map<int, std::vector<Contribution>> contributions;  // per own node, one per input
   std::map<int, OutputGradient> gradient;                  // per own node
+  // Per node whose backward has such calls before it: the nodes whose forwards run again, ascending.
+  std::map<int, std::vector<int>> again;
+  std::map<int, BufferId> output;  // of these nodes, like what follows
+  std::map<int, std::vector<BufferId>> stash, statistics;
 };
 
 // Statistics of a node lie at `begin_bytes` of the stage's block of all statistics.

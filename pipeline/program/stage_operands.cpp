@@ -21,6 +21,7 @@ StageOperands::StageOperands(RankProgram& rank, const StepNetwork& network, cons
       seat_(seat),
       trains_(mode == Mode::train),
       nodes_(plan.stages[size_t(seat.stage)].nodes),
+      recomputed_(trains_ ? plan.stages[size_t(seat.stage)].recomputed : std::vector<int>()),
       stage_of_(plan.stage_of(int(network.size()))),
       consumers_(profile.consumers()),
       position_(network.size(), -1),
@@ -94,9 +95,11 @@ bool StageOperands::read_again_by(int node, int output) const {
 // Says whether an own output is needed after the stage's forward: by a backward, by another rank, or by
 // another stage of this one.
 bool StageOperands::outlives_forward(int node) const {
-  return read_again_by(node, node) || sent_.contains(node) ||
+  const bool kept = !recomputes(node);
+  return (kept && read_again_by(node, node)) || sent_.contains(node) ||
          std::ranges::any_of(consumers_[size_t(node)], [&](int c) {
-           return near(stage_of_[size_t(c)]) || (local(c) && read_again_by(c, node));
+           return near(stage_of_[size_t(c)]) ||
+                  (kept && local(c) && (read_again_by(c, node) || recomputes(c)));
          });
 }
 
@@ -106,10 +109,13 @@ void StageOperands::add_outputs() {
     used.insert(network_[size_t(n)].inputs.begin(), network_[size_t(n)].inputs.end());
   for (const int n : used) {
     add_output(n);
+    if (recomputes(n)) continue;  // what the backward reads again is elsewhere
     const BufferId buffer = tensors_.output.at(n);
     if (local(n) && read_again_by(n, n)) read_again(n, buffer);
-    for (const int c : consumers_[size_t(n)])
+    for (const int c : consumers_[size_t(n)]) {
       if (local(c) && read_again_by(c, n)) read_again(c, buffer);
+      if (local(c) && recomputes(c)) read_back(buffer);
+    }
   }
 }
 
@@ -141,11 +147,11 @@ void StageOperands::add_output(int node) {
 void StageOperands::add_stash() {
   for (const int n : nodes_)
     for (const TensorSpec& spec : network_[size_t(n)].stash) {
-      const bool kept = network_[size_t(n)].has_backward;
+      const bool kept = network_[size_t(n)].has_backward && !recomputes(n);
       const BufferId buffer = tensors_.stash[n].emplace_back(
           kept ? ring(Content::stash, n, spec) : passing(Content::stash, n, spec, position(n), position(n)));
       write(Verb::forward, buffer);
-      read_again(n, buffer);
+      if (kept) read_again(n, buffer);
     }
 }
 
@@ -194,11 +200,52 @@ void StageOperands::share_gradient(const Route& route) {
 void StageOperands::add_backward(BackwardTensors& backward, const std::set<Verb>& verbs) {
   const auto is_of_form = [&](const Action& a) { return a.stage == here() && verbs.contains(a.verb); };
   if (std::ranges::none_of(of_rank_, is_of_form)) return;
-  end_ += int(nodes_.size()) + 1;
-  GradientTensors gradients(*this, backward, verbs.contains(Verb::backward_weight));
+  const BackwardOrder order = backward_order(network_, nodes_, position_, consumers_, recomputed_, end_ + 1);
+  end_ = order.end;
+  const bool parted = verbs.contains(Verb::backward_weight);
+  add_recomputed(backward, order, parted);
+  GradientTensors gradients(*this, backward, order, parted);
   gradients.add();
   if (seat_.replicas > 1 && is_of_form(of_rank_[size_t(last_gradient(of_rank_, here()))]))
     gradients.add_terms();
+}
+
+// What the weight half reads again outlives the half that computes it.
+void StageOperands::add_recomputed(BackwardTensors& backward, const BackwardOrder& order, bool parted) {
+  for (size_t i = 0; i < nodes_.size(); ++i)
+    for (const int again : order.again[i]) backward.again[nodes_[i]].push_back(nodes_[size_t(again)]);
+  for (const int n : recomputed_) {
+    const StepNode& of = network_[size_t(n)];
+    const int at = order.again_at[size_t(position(n))];
+    const auto place = [&](Content content, const TensorSpec& spec, const std::vector<int>& readers) {
+      int last = at;
+      bool late = false;
+      for (const int reader : readers) {
+        last = std::max(last, order.backward_at[size_t(position(reader))]);
+        late = late || (parted && network_[size_t(reader)].learns);
+      }
+      if (!late) return passing(content, n, spec, at, last);
+      const BufferId buffer = ring(content, n, spec);
+      write(Verb::backward_input, buffer);
+      read(Verb::backward_weight, buffer);
+      return buffer;
+    };
+    std::vector<int> readers;
+    int last = at;
+    if (read_again_by(n, n)) readers.push_back(n);
+    for (const int c : consumers_[size_t(n)]) {
+      if (local(c) && read_again_by(c, n)) readers.push_back(c);
+      if (local(c) && recomputes(c)) last = std::max(last, order.again_at[size_t(position(c))]);
+    }
+    Buffer& output = rank_.buffers[size_t(backward.output[n] = place(Content::output, of.output, readers))];
+    output.lifetime.last = std::max(output.lifetime.last, last);
+    for (const TensorSpec& spec : of.stash)
+      backward.stash[n].push_back(
+          place(Content::stash, spec, of.has_backward ? std::vector<int>{n} : std::vector<int>{}));
+    // The statistics of the first forward are those that count.
+    for (const TensorSpec& spec : of.statistics)
+      backward.statistics[n].push_back(passing(Content::statistics, n, spec, at, at));
+  }
 }
 
 }  // namespace antichain

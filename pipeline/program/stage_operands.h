@@ -1,14 +1,16 @@
 // This pass names the tensors of one stage of a rank, and says which of its actions read and write them.
 //
 // Time within a stage, for tensors that pass: the forward of every node, then, for each form of the backward,
-// the backward of every node, last first, and the all-reduce. The forms never live at the same time.
+// its calls (recomputation.h) and the all-reduce. The forms never live at the same time.
 #pragma once
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "pipeline/program/program.h"
+#include "pipeline/program/recomputation.h"
 #include "pipeline/schedule/schedule_passes.h"
 
 namespace antichain {
@@ -37,6 +39,8 @@ class StageOperands {
   void read_back(BufferId);             // likewise
   void read_again(int node, BufferId);  // by the node's backward
 
+  // Whether the stage's backward computes the node again.
+  bool recomputes(int node) const { return std::ranges::binary_search(recomputed_, node); }
   bool read_again_by(int node, int output) const;
   bool outlives_forward(int node) const;
   void add_output(int node);
@@ -46,6 +50,7 @@ class StageOperands {
   void add_gradients();
   void share_gradient(const Route&);
   void add_backward(BackwardTensors&, const std::set<Verb>&);
+  void add_recomputed(BackwardTensors&, const BackwardOrder&, bool parted);
 
   RankProgram& rank_;
   StageTensors& tensors_;
@@ -56,6 +61,7 @@ class StageOperands {
   const Seat seat_;
   const bool trains_;
   const std::vector<int>& nodes_;
+  const std::vector<int> recomputed_;
   const std::vector<int> stage_of_;
   const std::vector<std::vector<int>> consumers_;
   std::vector<int> position_;      // in nodes_; −1 for those of other stages

@@ -50,34 +50,51 @@ DropoutKey NodeCalls::dropout_key(int m) const {
 void NodeCalls::forward(int m, NodeObserver& observer) {
   for (NodeId id : nodes_) {
     const Node& node = graph_[id];
-    NodeState& state = model_[id];
     std::vector<Tensor> x;
     for (NodeId i : node.inputs) x.push_back(memory_.output(i, m));
-    const auto stash = memory_.stash(id, m), statistics = memory_.statistics(id, m);
     const Tensor& y = memory_.output(id, m);
-    timer_->around(id, Verb::forward, m, [&] {
-      state.kernel->forward(context_, {.x = x,
-                                       .params = state.params,
-                                       .prepared = state.prepared,
-                                       .buffers = state.buffers,
-                                       .y = y,
-                                       .stash = stash,
-                                       .statistics = statistics,
-                                       .mode = mode_,
-                                       .dropout = dropout_key(m)});
-    });
+    call_forward(id, m, x, {y, memory_.stash(id, m), memory_.statistics(id, m)}, Verb::forward);
     spoil_->apply(context_, node, m, false, y);
     observer.after_forward(id, m, y);
     device_.between_nodes();
   }
 }
 
+void NodeCalls::call_forward(NodeId id, int m, std::span<const Tensor> x, const Results& to, Verb verb) {
+  NodeState& state = model_[id];
+  timer_->around(id, verb, m, [&] {
+    state.kernel->forward(context_, {.x = x,
+                                     .params = state.params,
+                                     .prepared = state.prepared,
+                                     .buffers = state.buffers,
+                                     .y = to.y,
+                                     .stash = to.stash,
+                                     .statistics = to.statistics,
+                                     .mode = mode_,
+                                     .dropout = dropout_key(m)});
+  });
+}
+
+// Runs a forward again, to the same bits.
+void NodeCalls::recompute(NodeId id, int m, const BackwardTensors& form, Verb verb) {
+  std::vector<Tensor> x;
+  for (NodeId i : graph_[id].inputs) x.push_back(memory_.output(form, i, m));
+  call_forward(
+      id, m, x,
+      {memory_.output(form, id, m), memory_.stash(form, id, m), memory_.statistics_again(form, id, m)}, verb);
+  spoil_->apply(context_, graph_[id], m, false, memory_.output(form, id, m));
+  device_.between_nodes();
+}
+
 void NodeCalls::backward(int m, Verb half, NodeObserver& observer, int first, int end) {
   const Halves halves{half != Verb::backward_weight, half != Verb::backward_input};
   GradientFolds& folds = half == Verb::backward ? whole_ : parted_;
+  const BackwardTensors& form = memory_.tensors().backward(half);
   for (int i = end - 1; i >= first; --i) {
     const NodeId id = nodes_[size_t(i)];
-    if (graph_.has_backward(id)) backward_node(id, m, halves, folds, observer);
+    if (const auto again = form.again.find(id); halves.input && again != form.again.end())
+      for (const int n : again->second) recompute(n, m, form, half);
+    if (graph_.has_backward(id)) backward_node(id, m, halves, form, folds, observer);
     device_.between_nodes();
   }
 }
@@ -88,7 +105,8 @@ void NodeCalls::backward_again(int m, Verb half, NodeObserver& observer) {
   again_ = false;
 }
 
-void NodeCalls::backward_node(NodeId id, int m, Halves halves, GradientFolds& folds, NodeObserver& observer) {
+void NodeCalls::backward_node(NodeId id, int m, Halves halves, const BackwardTensors& form,
+                              GradientFolds& folds, NodeObserver& observer) {
   const Node& node = graph_[id];
   NodeState& state = model_[id];
   if (state.kernel->inseparable()) halves.weight = halves.input;
@@ -96,8 +114,8 @@ void NodeCalls::backward_node(NodeId id, int m, Halves halves, GradientFolds& fo
 
   std::vector<Tensor> x(node.inputs.size());
   for (size_t i = 0; i < x.size(); ++i)
-    if (node.lowering.keeps(i)) x[i] = memory_.output(node.inputs[i], m);
-  const auto stash = memory_.stash(id, m), statistics = memory_.statistics(id, m);
+    if (node.lowering.keeps(i)) x[i] = memory_.output(form, node.inputs[i], m);
+  const auto stash = memory_.stash(form, id, m), statistics = memory_.statistics(id, m);
   Backward call{.x = x,
                 .params = state.params,
                 .prepared = state.prepared,
@@ -106,7 +124,7 @@ void NodeCalls::backward_node(NodeId id, int m, Halves halves, GradientFolds& fo
                 .into = m == seat_.replica ? Into::overwrite : Into::accumulate,
                 .loss_scale = float(input_->loss_weight(graph_, id) / input_->batch),
                 .dropout = dropout_key(m)};
-  if (node.lowering.keeps_y) call.y = memory_.output(id, m);
+  if (node.lowering.keeps_y) call.y = memory_.output(form, id, m);
   if (node.role() != Role::loss) {
     call.dy = folds.output_gradient(id, m, halves.input);
     call.dy_term = folds.output_term(id, m);

@@ -49,10 +49,17 @@ class NodeCalls {
   struct Halves {
     bool input = true, weight = true;
   };
+  // Where a node's forward writes.
+  struct Results {
+    const Tensor& y;
+    std::vector<Tensor> stash, statistics;
+  };
+  void call_forward(NodeId, int microbatch, std::span<const Tensor> x, const Results&, Verb);
+  void recompute(NodeId, int microbatch, const BackwardTensors&, Verb);
   void absorb(NodeId);
   std::vector<std::vector<Tensor>> statistics_of(NodeId) const;  // of every micro-batch
   DropoutKey dropout_key(int microbatch) const;
-  void backward_node(NodeId, int microbatch, Halves, GradientFolds&, NodeObserver&);
+  void backward_node(NodeId, int microbatch, Halves, const BackwardTensors&, GradientFolds&, NodeObserver&);
   void call_halves(NodeId, int microbatch, Backward&, std::span<const Tensor> dw, Halves, GradientFolds&,
                    NodeObserver&);
 

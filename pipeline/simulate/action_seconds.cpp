@@ -46,6 +46,7 @@ ActionSeconds::ActionSeconds(const Plan& plan, const Profile& profile, const Clu
       sum.update_s += cost.update_s;
       sum.param_bytes += cost.param_bytes;
     }
+    for (const int n : stage.recomputed) sum.backward_input_s += profile.nodes[size_t(n)].cost.forward_s;
     ByVerb& s = of_stage_.emplace_back();
     s[size_t(Verb::forward)] = sum.forward_s + profile.overhead_s;
     s[size_t(Verb::backward)] = sum.backward_s() + profile.overhead_s;

@@ -55,11 +55,29 @@ int64_t RankMemory::bytes_needed(const RankProgram& program) {
   return ring_bytes(program) + lay_out(program).bytes;
 }
 
-std::vector<Tensor> StageMemory::stash(int node, int microbatch) const {
+std::vector<Tensor> StageMemory::all(const OfNodes& buffers, int node, int microbatch) const {
   std::vector<Tensor> tensors;
-  if (const auto found = tensors_.stash.find(node); found != tensors_.stash.end())
+  if (const auto found = buffers.find(node); found != buffers.end())
     for (const BufferId buffer : found->second) tensors.push_back(at(buffer, microbatch));
   return tensors;
+}
+
+std::vector<Tensor> StageMemory::stash(int node, int microbatch) const {
+  return all(tensors_.stash, node, microbatch);
+}
+
+const Tensor& StageMemory::output(const BackwardTensors& form, int node, int microbatch) const {
+  const auto again = form.output.find(node);
+  return again != form.output.end() ? at(again->second, microbatch) : output(node, microbatch);
+}
+
+std::vector<Tensor> StageMemory::stash(const BackwardTensors& form, int node, int microbatch) const {
+  return all(form.output.contains(node) ? form.stash : tensors_.stash, node, microbatch);
+}
+
+std::vector<Tensor> StageMemory::statistics_again(const BackwardTensors& form, int node,
+                                                  int microbatch) const {
+  return all(form.statistics, node, microbatch);
 }
 
 std::vector<Tensor> StageMemory::statistics(int node, int microbatch) const {

@@ -29,8 +29,16 @@ class StageMemory {
   // Return a node's tensors of one micro-batch; none where the step keeps none.
   std::vector<Tensor> stash(int node, int microbatch) const;
   std::vector<Tensor> statistics(int node, int microbatch) const;
+  // Return what a form of the backward reads: what it computed again, or what the forward left.
+  const Tensor& output(const BackwardTensors&, int node, int microbatch) const;
+  std::vector<Tensor> stash(const BackwardTensors&, int node, int microbatch) const;
+  // Returns where a forward that runs again leaves its statistics.
+  std::vector<Tensor> statistics_again(const BackwardTensors&, int node, int microbatch) const;
 
  private:
+  using OfNodes = std::map<int, std::vector<BufferId>>;
+  std::vector<Tensor> all(const OfNodes&, int node, int microbatch) const;
+
   const RankMemory& memory_;
   const StageTensors& tensors_;
 };

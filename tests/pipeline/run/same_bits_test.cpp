@@ -143,6 +143,26 @@ TEST_P(SameBits, WhateverTheCutAndTheSchedule) {
   for (const int ranks : {2, 3, 4}) expect(ranks, at_random(unsigned(ranks)), planned, "a planned order");
 }
 
+// Also where a stage keeps less than its backward reads, and computes it again.
+TEST_P(SameBits, WhateverIsComputedAgain) {
+  const TrainingRun one = on_one_rank();
+  unsigned seed = 0;
+  const auto expect = [&](int ranks, const Policy& policy) {
+    const std::string name = fmt::format("{}_{}_{}", policy.name, ranks, seed);
+    const MakePlan plan = recomputing(for_policy(policy, seed), seed);
+    const TrainingCase c = saved_in(name);
+    expect_same(train_on_threads(c, ranks, plan, by_policy(policy)), one, name);
+    ++seed;
+    if (c.epochs == 0) return;
+    EXPECT_TRUE(saved(name) == saved("one")) << name;
+  };
+  for (const Policy& policy : policies()) {
+    if (!policy.trains || (!GetParam().every_schedule && policy.placement != Placement::one_stage)) continue;
+    for (const int ranks : GetParam().every_schedule ? std::vector{1, 2, 3, 4} : std::vector{2})
+      expect(ranks, policy);
+  }
+}
+
 // Cut after 1 step (within an epoch), 2 (between epochs, before the evaluation), 3, and 4 (nothing is left
 // but an evaluation), as if the run had been killed.
 TEST_P(SameBits, WhereverARunWasCutShortAndGoesOnWithOtherRanks) {

@@ -1,11 +1,13 @@
 #include "tests/pipeline/run/training_run.h"
 
 #include <cmath>
+#include <random>
 
 #include "data/mix.h"
 #include "framework/files/checkpoint_folder.h"
 #include "framework/random.h"
 #include "layers/cpu/backend.h"
+#include "partition/plan/recompute.h"
 #include "partition/planners/planner.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/stage/stage_state.h"
@@ -141,6 +143,17 @@ MakePlan at_random(unsigned seed) {
   return [seed](const Profile& profile, int stages) {
     std::mt19937 random(seed);
     return random_plan(random, profile, stages);
+  };
+}
+
+MakePlan recomputing(MakePlan cut, unsigned seed) {
+  return [cut = std::move(cut), seed](const Profile& profile, int stages) {
+    Plan plan = cut(profile, stages);
+    std::mt19937 random(seed);
+    recompute(plan, profile, {.all = true});
+    for (PlanStage& stage : plan.stages)
+      std::erase_if(stage.recomputed, [&](int) { return seed > 0 && random() % 2 == 0; });
+    return plan;
   };
 }
 

@@ -72,6 +72,9 @@ Plan by_antichains(const Profile&, int stages);
 // Cuts the network at random places, inside blocks too (random_plan).
 MakePlan at_random(unsigned seed);
 
+// Has the stages recompute nodes that are drawn by the seed: with 0 all, else about half of them.
+MakePlan recomputing(MakePlan cut, unsigned seed);
+
 // Cuts the network into as many stages as there are numbers, and gives stage i to the rank of the i-th.
 MakePlan placed(MakePlan cut, std::vector<int> rank_of_stage);
 
