@@ -60,10 +60,10 @@ std::vector<BitsCase> cases_of_every_edge() {
 
 std::vector<BitsCase> cases_of_shared_weights() {
   std::vector<BitsCase> all;
-  for (const std::string model : {"repeated", "siamese", "unrolled"}) {
+  for (const std::string model : {"repeated", "siamese", "unrolled", "tied"}) {
     TrainingCase c = two_epochs();
     c.model = model;
-    all.push_back({model, c, model == "repeated"});
+    all.push_back({model, c, model == "repeated" || model == "tied"});
     c.precision = Precision::bf16;
     all.push_back({model + "_adaptive_bf16", adaptive(c), false});
   }

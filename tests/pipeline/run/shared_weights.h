@@ -22,4 +22,11 @@ Graph unrolled(const ModelOptions&);
 //                  └───────────┘    └───────────┘
 Graph repeated(const ModelOptions&);
 
+// The head of a small language model has the weights of its embedding; it reads "tokens" and has a label for
+// each:
+//
+//   tokens ─ wte ─ wpe ─┬─ norm ─ fc ─ gate ─ proj ─ add ─ head ─ loss
+//                       └──────────────────────────────┘
+Graph tied(const ModelOptions&);
+
 }  // namespace antichain::test
