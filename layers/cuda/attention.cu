@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include "framework/cuda/launch.h"
+#include "framework/cuda/product.h"
 #include "layers/cuda/activation_formulas.h"
 #include "layers/cuda/operators.h"
 #include "layers/cuda/row_sums.h"
@@ -22,13 +22,11 @@
 namespace antichain::cuda {
 namespace {
 
-constexpr Index tile = 32;
-constexpr Index side = 16;  // threads of a block along a tile, with two numbers each way
 constexpr float lowest = -3.4028235e38f;
 
 // Rows of a tensor, one for each position: head h has the channels from first + h · width on.
 template <class T>
-struct Rows {
+struct HeadRows {
   T* at = nullptr;  // nullptr: a gradient that is not wanted
   Index positions = 0, row = 0, first = 0;
 
@@ -44,9 +42,9 @@ struct QueryNumbers {
 };
 
 template <class T>
-struct Arguments {
-  Rows<const T> q, k, v, dy;
-  Rows<T> y, dq, dk, dv;
+struct AttentionArguments {
+  HeadRows<const T> q, k, v, dy;
+  HeadRows<T> y, dq, dk, dv;
   const int32_t* documents;  // nullptr: all positions are of one
   QueryNumbers numbers;
   DropoutMask::Draw draw;
@@ -75,7 +73,7 @@ struct Arguments {
 };
 
 // A block's shared memory.
-struct Shared {
+struct TileMemory {
   using Floats = float[tile][tile + 1];
   using Doubles = double[tile][tile + 1];
   Floats a, b;                // factors of a product
@@ -85,7 +83,7 @@ struct Shared {
 };
 
 // What a block computes: a tile of queries or keys, and 32 channels.
-struct Place {
+struct BlockPlace {
   Index sample, head, begin, channel;
 };
 
@@ -93,8 +91,8 @@ struct Place {
 // block, and lets none go on before all have done it.
 
 template <class Each, class T>
-ANTICHAIN_DEVICE void load(const Each& each, Shared::Floats& to, const Rows<const T>& from, Index sample,
-                           Index begin, Index head, Index channel, Index width) {
+ANTICHAIN_DEVICE void load(const Each& each, TileMemory::Floats& to, const HeadRows<const T>& from,
+                           Index sample, Index begin, Index head, Index channel, Index width) {
   each([&](Index x, Index y) {
     for (Index i = y; i < tile; i += side)
       for (Index j = x; j < tile; j += side) {
@@ -105,7 +103,7 @@ ANTICHAIN_DEVICE void load(const Each& each, Shared::Floats& to, const Rows<cons
 }
 
 template <class Each>
-ANTICHAIN_DEVICE void clear(const Each& each, Shared::Doubles& to) {
+ANTICHAIN_DEVICE void clear(const Each& each, TileMemory::Doubles& to) {
   each([&](Index x, Index y) {
     for (Index i = y; i < tile; i += side)
       for (Index j = x; j < tile; j += side) to[i][j] = 0;
@@ -114,8 +112,8 @@ ANTICHAIN_DEVICE void clear(const Each& each, Shared::Doubles& to) {
 
 // to += a b, or of the transposed factors.
 template <bool transpose_a, bool transpose_b, class Each>
-ANTICHAIN_DEVICE void add_product(const Each& each, const Shared::Floats& a, const Shared::Floats& b,
-                                  Shared::Doubles& to) {
+ANTICHAIN_DEVICE void add_product(const Each& each, const TileMemory::Floats& a, const TileMemory::Floats& b,
+                                  TileMemory::Doubles& to) {
   each([&](Index x, Index y) {
     for (Index i = y; i < tile; i += side)
       for (Index j = x; j < tile; j += side)
@@ -131,9 +129,9 @@ ANTICHAIN_DEVICE void add_product(const Each& each, const Shared::Floats& a, con
 
 // Computes the products of all channels of two tiles of rows.
 template <class Each, class T>
-ANTICHAIN_DEVICE void add_rows(const Each& each, Shared& s, const Rows<const T>& a, Index a_begin,
-                               Index a_head, const Rows<const T>& b, Index b_begin, Index b_head,
-                               Index sample, Index width, Shared::Doubles& to) {
+ANTICHAIN_DEVICE void add_rows(const Each& each, TileMemory& s, const HeadRows<const T>& a, Index a_begin,
+                               Index a_head, const HeadRows<const T>& b, Index b_begin, Index b_head,
+                               Index sample, Index width, TileMemory::Doubles& to) {
   clear(each, to);
   for (Index channel = 0; channel < width; channel += tile) {
     load(each, s.a, a, sample, a_begin, a_head, channel, width);
@@ -144,8 +142,8 @@ ANTICHAIN_DEVICE void add_rows(const Each& each, Shared& s, const Rows<const T>&
 
 // Returns what a probability is multiplied by: 1, or by dropout 0 or kept_scale.
 template <class T>
-ANTICHAIN_DEVICE float kept(const Arguments<T>& of, const DropoutMask::Draw& draw, Index sample, Index head,
-                            Index i, Index j) {
+ANTICHAIN_DEVICE float kept(const AttentionArguments<T>& of, const DropoutMask::Draw& draw, Index sample,
+                            Index head, Index i, Index j) {
   if (!of.drops) return 1;
   const int64_t row = int64_t(head * of.q.positions + i) * of.mask_row;
   return draw.kept(sample, row + j) ? of.kept_scale : 0.0f;
@@ -153,8 +151,8 @@ ANTICHAIN_DEVICE float kept(const Arguments<T>& of, const DropoutMask::Draw& dra
 
 // Turns scores into exponentials relative to the largest of the row so far, in s.a; some are dropped there.
 template <class Each, class T>
-ANTICHAIN_DEVICE void take_exponentials(const Each& each, Shared& s, const Arguments<T>& of,
-                                        const DropoutMask::Draw& draw, const Place& p, Index keys) {
+ANTICHAIN_DEVICE void take_exponentials(const Each& each, TileMemory& s, const AttentionArguments<T>& of,
+                                        const DropoutMask::Draw& draw, const BlockPlace& p, Index keys) {
   each([&](Index x, Index y) {
     const Index i = y * side + x;  // a thread takes a row
     if (i >= tile) return;
@@ -182,7 +180,8 @@ ANTICHAIN_DEVICE void take_exponentials(const Each& each, Shared& s, const Argum
 }
 
 template <class Each, class T>
-ANTICHAIN_DEVICE void attend(const Each& each, Shared& s, const Arguments<T>& of, const Place& p) {
+ANTICHAIN_DEVICE void attend(const Each& each, TileMemory& s, const AttentionArguments<T>& of,
+                             const BlockPlace& p) {
   const DropoutMask::Draw draw = of.draw.now();
   const Index kv_head = p.head / of.group;
   clear(each, s.first);
@@ -214,7 +213,7 @@ ANTICHAIN_DEVICE void attend(const Each& each, Shared& s, const Arguments<T>& of
 
 // Computes the probabilities of a tile, some dropped, in s.a, and the gradients of scores in s.gradients.
 template <class Each, class T>
-ANTICHAIN_DEVICE void take_gradients(const Each& each, Shared& s, const Arguments<T>& of,
+ANTICHAIN_DEVICE void take_gradients(const Each& each, TileMemory& s, const AttentionArguments<T>& of,
                                      const DropoutMask::Draw& draw, Index sample, Index head, Index queries,
                                      Index keys) {
   const Index kv_head = head / of.group;
@@ -242,7 +241,7 @@ ANTICHAIN_DEVICE void take_gradients(const Each& each, Shared& s, const Argument
 }
 
 template <class Each>
-ANTICHAIN_DEVICE void take_factor(const Each& each, Shared& s) {
+ANTICHAIN_DEVICE void take_factor(const Each& each, TileMemory& s) {
   each([&](Index x, Index y) {
     for (Index i = y; i < tile; i += side)
       for (Index j = x; j < tile; j += side) s.a[i][j] = float(s.gradients[i][j]);
@@ -250,8 +249,8 @@ ANTICHAIN_DEVICE void take_factor(const Each& each, Shared& s) {
 }
 
 template <class Each, class T>
-ANTICHAIN_DEVICE void store(const Each& each, const Shared::Doubles& from, const Rows<T>& to, const Place& p,
-                            Index width, float scale) {
+ANTICHAIN_DEVICE void store(const Each& each, const TileMemory::Doubles& from, const HeadRows<T>& to,
+                            const BlockPlace& p, Index width, float scale) {
   if (!to.at) return;
   each([&](Index x, Index y) {
     for (Index i = y; i < tile && p.begin + i < to.positions; i += side)
@@ -261,8 +260,8 @@ ANTICHAIN_DEVICE void store(const Each& each, const Shared::Doubles& from, const
 }
 
 template <class Each, class T>
-ANTICHAIN_DEVICE void take_query_gradient(const Each& each, Shared& s, const Arguments<T>& of,
-                                          const Place& p) {
+ANTICHAIN_DEVICE void take_query_gradient(const Each& each, TileMemory& s, const AttentionArguments<T>& of,
+                                          const BlockPlace& p) {
   const DropoutMask::Draw draw = of.draw.now();
   clear(each, s.first);
   for (Index keys = 0; keys < of.end_of_keys(p.begin); keys += tile) {
@@ -276,8 +275,8 @@ ANTICHAIN_DEVICE void take_query_gradient(const Each& each, Shared& s, const Arg
 
 // p.head is one of keys.
 template <class Each, class T>
-ANTICHAIN_DEVICE void take_key_gradients(const Each& each, Shared& s, const Arguments<T>& of,
-                                         const Place& p) {
+ANTICHAIN_DEVICE void take_key_gradients(const Each& each, TileMemory& s, const AttentionArguments<T>& of,
+                                         const BlockPlace& p) {
   const DropoutMask::Draw draw = of.draw.now();
   clear(each, s.first);
   clear(each, s.second);
@@ -297,13 +296,14 @@ ANTICHAIN_DEVICE void take_key_gradients(const Each& each, Shared& s, const Argu
 enum class Work { attend, query_gradient, key_gradients };
 
 template <Work work, class Each, class T>
-ANTICHAIN_DEVICE void do_work(const Each& each, Shared& s, const Arguments<T>& of, const Place& p) {
+ANTICHAIN_DEVICE void do_work(const Each& each, TileMemory& s, const AttentionArguments<T>& of,
+                              const BlockPlace& p) {
   if constexpr (work == Work::attend) attend(each, s, of, p);
   if constexpr (work == Work::query_gradient) take_query_gradient(each, s, of, p);
   if constexpr (work == Work::key_gradients) take_key_gradients(each, s, of, p);
 }
 
-struct Grid {
+struct TileGrid {
   Index tiles, chunks, heads, samples;  // chunks: of 32 channels
 };
 
@@ -318,15 +318,15 @@ struct EachThread {
 };
 
 template <Work work, class T>
-__global__ void __launch_bounds__(side* side) run_work(const Grid grid, const Arguments<T> of) {
-  __shared__ Shared shared;
+__global__ void __launch_bounds__(side* side) run_work(const TileGrid grid, const AttentionArguments<T> of) {
+  __shared__ TileMemory shared;
   const Index chunk = blockIdx.x % grid.chunks, begin = blockIdx.x / grid.chunks * tile;
   for (Index sample = blockIdx.z; sample < grid.samples; sample += gridDim.z)
     do_work<work>(EachThread{}, shared, of, {sample, blockIdx.y, begin, chunk * tile});
 }
 
 template <Work work, class T>
-void run(Stream stream, const Grid& grid, const Arguments<T>& of) {
+void run(Stream stream, const TileGrid& grid, const AttentionArguments<T>& of) {
   constexpr Index most_layers = 65535;  // of a grid
   launch(run_work<work, T>, dim3(grid.tiles * grid.chunks, grid.heads, std::min(grid.samples, most_layers)),
          dim3(side, side), stream, grid, of);
@@ -343,8 +343,8 @@ struct EachInTurn {
 };
 
 template <Work work, class T>
-void run(Stream, const Grid& grid, const Arguments<T>& of) {
-  const auto shared = std::make_unique<Shared>();
+void run(Stream, const TileGrid& grid, const AttentionArguments<T>& of) {
+  const auto shared = std::make_unique<TileMemory>();
   for (Index sample = 0; sample < grid.samples; ++sample)
     for (Index head = 0; head < grid.heads; ++head)
       for (Index begin = 0; begin < grid.tiles; ++begin)
@@ -378,7 +378,7 @@ class AttentionKernel : public Kernel {
   }
 
   void forward(Context& context, const Forward& f) const override {
-    Arguments<T> of = arguments(f.x, f.dropout, f.mode == Mode::train);
+    AttentionArguments<T> of = arguments(f.x, f.dropout, f.mode == Mode::train);
     of.y = rows_of_output(f.y.data<T>());
     if (!f.stash.empty()) put_stash(of, f.stash[0]);
     run<Work::attend>(stream_of(context), grid(s_.queries, s_.heads), of);
@@ -386,7 +386,7 @@ class AttentionKernel : public Kernel {
 
   void backward(Context& context, const Backward& b) const override {
     if (b.dx.empty()) return;
-    Arguments<T> of = arguments(b.x, b.dropout, true);
+    AttentionArguments<T> of = arguments(b.x, b.dropout, true);
     of.dy = rows_of_output(static_cast<const T*>(b.dy.data<T>()));
     put_stash(of, b.stash[0]);
     of.dq = rows<T>(b.dx, 0, 0), of.dk = rows<T>(b.dx, 1, 1), of.dv = rows<T>(b.dx, 2, 2);
@@ -405,7 +405,7 @@ class AttentionKernel : public Kernel {
 
   // Returns where queries (0), keys (1) or values (2) are among the tensors.
   template <class U>
-  Rows<U> rows(std::span<const Tensor> x, size_t input, int part) const {
+  HeadRows<U> rows(std::span<const Tensor> x, size_t input, int part) const {
     const Tensor& tensor = x[s_.packed ? 0 : input];
     if (!tensor) return {};
     const int64_t heads[] = {s_.heads, s_.kv_heads, s_.kv_heads};
@@ -415,11 +415,11 @@ class AttentionKernel : public Kernel {
             Index(s_.packed ? before[part] * s_.width : 0)};
   }
   template <class U>
-  Rows<U> rows_of_output(U* at) const {
+  HeadRows<U> rows_of_output(U* at) const {
     return {at, Index(s_.queries), Index(s_.heads * s_.width), 0};
   }
 
-  Arguments<T> arguments(std::span<const Tensor> x, const DropoutKey& key, bool trains) const {
+  AttentionArguments<T> arguments(std::span<const Tensor> x, const DropoutKey& key, bool trains) const {
     return {.q = rows<const T>(x, 0, 0),
             .k = rows<const T>(x, 1, 1),
             .v = rows<const T>(x, 2, 2),
@@ -441,12 +441,12 @@ class AttentionKernel : public Kernel {
             .causal = op_.options.causal,
             .drops = trains && op_.options.dropout > 0};
   }
-  void put_stash(Arguments<T>& of, const Tensor& stash) const {
+  void put_stash(AttentionArguments<T>& of, const Tensor& stash) const {
     of.numbers.most = stash.data<float>();
     of.numbers.sum = of.numbers.most + s_.samples * s_.heads * s_.queries;
   }
 
-  Grid grid(int64_t positions, int64_t heads) const {
+  TileGrid grid(int64_t positions, int64_t heads) const {
     const auto tiles = [](int64_t count) { return Index((count + tile - 1) / tile); };
     return {tiles(positions), tiles(s_.width), Index(heads), Index(s_.samples)};
   }
@@ -455,7 +455,8 @@ class AttentionKernel : public Kernel {
   const AttentionSizes s_;
 };
 
-Lowering lower(const Op& op, std::span<const Shape> x, std::span<const Layout>, Precision precision) {
+Lowering lower_attention(const Op& op, std::span<const Shape> x, std::span<const Layout>,
+                         Precision precision) {
   const AttentionSizes s = dynamic_cast<const Attention&>(op).sizes(x);
   return {.x = std::vector<Layout>(x.size(), Layout::plain),
           .precision = precision,
@@ -468,7 +469,7 @@ Lowering lower(const Op& op, std::span<const Shape> x, std::span<const Layout>, 
 }  // namespace
 
 KernelEntry attention_entry() {
-  return {.lower = lower, .make = [](const Op& op, std::span<const TensorSpec> x, const Lowering&) {
+  return {.lower = lower_attention, .make = [](const Op& op, std::span<const TensorSpec> x, const Lowering&) {
             const auto& attention = dynamic_cast<const Attention&>(op);
             std::vector<Shape> shapes;
             for (const TensorSpec& spec : x) shapes.push_back(spec.shape);

@@ -12,7 +12,7 @@
 namespace antichain::cuda {
 namespace {
 
-struct Heads {
+struct RotaryHeads {
   Index positions, pairs, heads;
   double theta;
   bool interleaved;
@@ -20,8 +20,8 @@ struct Heads {
 
 // `positions`, which may be nullptr, are copied to `kept`, which may be nullptr, too.
 template <class T>
-void turn(Stream stream, int64_t samples, const Heads& of, const int32_t* positions, int32_t* kept, bool back,
-          const T* from, T* to) {
+void turn_pairs(Stream stream, int64_t samples, const RotaryHeads& of, const int32_t* positions,
+                int32_t* kept, bool back, const T* from, T* to) {
   for_each(stream, samples * of.positions * of.pairs, [=] ANTICHAIN_DEVICE(Index i) {
     const Index place = i / of.pairs, pair = i % of.pairs;
     const int32_t position = positions ? positions[place] : int32_t(place % of.positions);
@@ -49,24 +49,24 @@ class RotaryKernel : public Kernel {
   }
 
   void forward(Context& context, const Forward& f) const override {
-    turn(stream_of(context), samples_, heads_, f.x.size() > 1 ? f.x[1].data<int32_t>() : nullptr,
-         f.stash.empty() ? nullptr : f.stash[0].data<int32_t>(), false,
-         static_cast<const T*>(f.x[0].data<T>()), f.y.data<T>());
+    turn_pairs(stream_of(context), samples_, heads_, f.x.size() > 1 ? f.x[1].data<int32_t>() : nullptr,
+               f.stash.empty() ? nullptr : f.stash[0].data<int32_t>(), false,
+               static_cast<const T*>(f.x[0].data<T>()), f.y.data<T>());
   }
 
   void backward(Context& context, const Backward& b) const override {
     if (b.dx.empty() || !b.dx[0]) return;
-    turn(stream_of(context), samples_, heads_, b.stash.empty() ? nullptr : b.stash[0].data<int32_t>(),
-         nullptr, true, static_cast<const T*>(b.dy.data<T>()), b.dx[0].data<T>());
+    turn_pairs(stream_of(context), samples_, heads_, b.stash.empty() ? nullptr : b.stash[0].data<int32_t>(),
+               nullptr, true, static_cast<const T*>(b.dy.data<T>()), b.dx[0].data<T>());
   }
 
  private:
   const int64_t samples_;
-  const Heads heads_;
+  const RotaryHeads heads_;
 };
 
 // Positions that are an input are kept in the stash, so that x need not be kept beside them.
-Lowering lower(const Op&, std::span<const Shape> x, std::span<const Layout>, Precision precision) {
+Lowering lower_rotary(const Op&, std::span<const Shape> x, std::span<const Layout>, Precision precision) {
   Lowering l{.x = std::vector<Layout>(x.size(), Layout::plain), .precision = precision};
   if (x.size() > 1) l.stash = {{.shape = x[1], .dtype = DType::i32}};
   return l;
@@ -75,7 +75,7 @@ Lowering lower(const Op&, std::span<const Shape> x, std::span<const Layout>, Pre
 }  // namespace
 
 KernelEntry rotary_entry() {
-  return {.lower = lower, .make = [](const Op& op, std::span<const TensorSpec> x, const Lowering&) {
+  return {.lower = lower_rotary, .make = [](const Op& op, std::span<const TensorSpec> x, const Lowering&) {
             return make_typed<RotaryKernel>(x[0].dtype, dynamic_cast<const Rotary&>(op), x[0].shape);
           }};
 }
