@@ -19,6 +19,8 @@
 #include "layers/relu.h"
 #include "layers/slice.h"
 #include "layers/softmax_cross_entropy.h"
+#include "models/gpt.h"
+#include "models/llama.h"
 #include "models/model.h"
 
 namespace antichain::test {
@@ -121,6 +123,17 @@ Graph tied(const ModelOptions& options) {
   g.share("head.weight", "wte.weight");
   softmax_cross_entropy(g, "loss", head, labels, {.ignore_index = -100, .classes_last = true});
   return g;
+}
+
+Graph small_gpt(const ModelOptions& options) {
+  const ModelOptions o{.microbatch = options.microbatch, .sequence = 8, .vocabulary = 10, .dropout = 0.1};
+  return gpt_network("small_gpt", {.layers = 2, .heads = 2, .width = 16}, o);
+}
+
+Graph small_llama(const ModelOptions& options) {
+  const ModelOptions o{.microbatch = options.microbatch, .sequence = 8, .vocabulary = 10, .dropout = 0};
+  const LlamaTable table{.layers = 4, .heads = 4, .kv_heads = 2, .width = 16, .hidden = 24};
+  return llama_network("small_llama", table, o);
 }
 
 }  // namespace antichain::test

@@ -29,4 +29,9 @@ Graph repeated(const ModelOptions&);
 //                       └──────────────────────────────┘
 Graph tied(const ModelOptions&);
 
+// Two blocks of GPT-2 with dropout, and four of Llama with grouped queries, with the head tied to the
+// embedding. They read samples of 8 of 10 tokens.
+Graph small_gpt(const ModelOptions&);
+Graph small_llama(const ModelOptions&);
+
 }  // namespace antichain::test
