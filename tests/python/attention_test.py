@@ -3,15 +3,19 @@ by hand; vision transformers; and the language models of Hugging Face, where tra
 
 import json
 import math
+import os
 import shutil
+import subprocess
 import unittest
 
+import numpy
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 import antichain
 import graph_run
+from antichain import safetensors
 from in_a_folder import InAFolder
 
 try:
@@ -176,6 +180,45 @@ class HuggingFace(Case):
             vocab_size=WORDS, max_position_embeddings=12,
         )  # fmt: skip
         self.compare(transformers.BertForMaskedLM(config), {"attention": 2, "embedding": 1, "permute": 0})
+
+
+PROGRAM = os.environ.get("ANTICHAIN")
+NANO = {"n_layer": 4, "n_head": 4, "n_embd": 128, "n_positions": 64, "vocab_size": 256}
+
+
+@unittest.skipUnless(transformers and PROGRAM, "needs transformers and the program")
+class Weights(InAFolder):
+    def export(self, *words):
+        said = subprocess.run([PROGRAM, "export", "--model", "gpt_nano", *words], capture_output=True, text=True)
+        self.assertEqual(said.returncode, 0, said.stderr)
+        return said.stdout
+
+    def test_hugging_face_reads_what_export_writes(self):
+        self.export("--out", str(self.folder / "model.safetensors"))
+        transformers.GPT2Config(**NANO).save_pretrained(self.folder)
+        model, said = transformers.GPT2LMHeadModel.from_pretrained(self.folder, output_loading_info=True)
+        self.assertEqual(said["missing_keys"] + said["unexpected_keys"] + said["mismatched_keys"], [])
+        written, state = safetensors.read(self.folder / "model.safetensors"), model.state_dict()
+        self.assertEqual(set(written), set(state))
+        for name, array in written.items():
+            numpy.testing.assert_array_equal(array, state[name].numpy())
+
+    def test_export_reads_what_hugging_face_writes(self):
+        model = transformers.GPT2LMHeadModel(transformers.GPT2Config(**NANO))
+        model.save_pretrained(self.folder)  # without the head, which is tied
+        whole, inner = self.folder / "model.safetensors", self.folder / "inner.safetensors"
+        arrays = safetensors.read(whole)
+        self.assertNotIn("lm_head.weight", arrays)
+        # As files of the hub are: without the prefix, and with the masks.
+        short = {name.removeprefix("transformer."): array for name, array in arrays.items()}
+        masks = {f"h.{i}.attn.bias": numpy.tri(64, dtype=numpy.float32)[None, None] for i in range(4)}
+        safetensors.write(inner, {**short, **masks})
+        for file, said in ((whole, ""), (inner, "masks or positions, which the network computes")):
+            out = self.folder / "out.safetensors"
+            self.assertIn(said, self.export("--init", str(file), "--out", str(out)))
+            read = safetensors.read(out)
+            for name, array in arrays.items():
+                numpy.testing.assert_array_equal(read[name], array)
 
 
 if __name__ == "__main__":
