@@ -1,5 +1,6 @@
-"""antichain.from_torch reads attention, as nn.MultiheadAttention, as PyTorch's one function and as it is written
-by hand; vision transformers; and the language models of Hugging Face, where transformers is installed."""
+"""antichain.from_torch reads attention, as nn.MultiheadAttention, as PyTorch's one function and as it is
+written by hand; vision transformers; and the language models of Hugging Face, where transformers is
+installed."""
 
 import json
 import math
@@ -189,7 +190,8 @@ NANO = {"n_layer": 4, "n_head": 4, "n_embd": 128, "n_positions": 64, "vocab_size
 @unittest.skipUnless(transformers and PROGRAM, "needs transformers and the program")
 class Weights(InAFolder):
     def export(self, *words):
-        said = subprocess.run([PROGRAM, "export", "--model", "gpt_nano", *words], capture_output=True, text=True)
+        command = [PROGRAM, "export", "--model", "gpt_nano", *words]
+        said = subprocess.run(command, capture_output=True, text=True)
         self.assertEqual(said.returncode, 0, said.stderr)
         return said.stdout
 
