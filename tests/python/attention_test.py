@@ -76,13 +76,17 @@ def one_function(self, x):
     return joined(F.scaled_dot_product_attention(q, k, v, is_causal=True))
 
 
-def encoder(**options):
-    layer = nn.TransformerEncoderLayer(WIDTH, HEADS, 16, batch_first=True, **options)
+def encoder(batch_first=True, **options):
+    layer = nn.TransformerEncoderLayer(WIDTH, HEADS, 16, batch_first=batch_first, **options)
     return nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
 
 
 def masked(self, x):
     return self.e(x, mask=nn.Transformer.generate_square_subsequent_mask(LENGTH), is_causal=True)
+
+
+def turned(self, x):
+    return self.e(x.transpose(0, 1)).transpose(0, 1)
 
 
 def attended(**options):
@@ -95,6 +99,7 @@ CASES = {
     "cross": (lambda self, x: self.a(x[:, :2], x, x)[0], {"a": attended()}, True),
     "encoder": (lambda self, x: self.e(x), {"e": encoder()}, True),
     "encoder_causal": (masked, {"e": encoder(norm_first=True, activation="gelu")}, True),
+    "encoder_turned": (turned, {"e": encoder(batch_first=False)}, True),
     "module": (lambda self, x: self.a(x, x, x, need_weights=False)[0], {"a": attended(dropout=0.1)}, True),
     "no_bias": (lambda self, x: self.a(x, x, x)[0], {"a": attended(bias=False)}, True),
     "one_head": (one_head, {}, True),
