@@ -25,7 +25,8 @@ import torch
 import torchvision
 import transformers
 from torch.nn import functional
-from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
+from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel, LlamaConfig
+from transformers import LlamaForCausalLM
 
 import networks
 
@@ -134,8 +135,8 @@ def continuation():
 
 def main():
     torch.set_num_threads(1)
-    versions = f"torch {torch.__version__}, torchvision {torchvision.__version__}"
-    text = [f"# {versions}, transformers {transformers.__version__}: float64, and float32 beside it, one thread"]
+    versions = [f"{of.__name__} {of.__version__}" for of in (torch, torchvision, transformers)]
+    text = [f"# {', '.join(versions)}: float64, and float32 beside it, one thread"]
     for name in NETWORKS:
         text += lines(name)
     FILE.write_text("\n".join([*text, continuation()]) + "\n")

@@ -1,17 +1,22 @@
-"""antichain.from_torch reads attention, as nn.MultiheadAttention, as PyTorch's one function and as it is written
-by hand; vision transformers; and the language models of Hugging Face, where transformers is installed."""
+"""antichain.from_torch reads attention, as nn.MultiheadAttention, as PyTorch's one function and as it is
+written by hand; vision transformers; and the language models of Hugging Face, where transformers is
+installed."""
 
 import json
 import math
+import os
 import shutil
+import subprocess
 import unittest
 
+import numpy
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 import antichain
 import graph_run
+from antichain import safetensors
 from in_a_folder import InAFolder
 
 try:
@@ -71,13 +76,17 @@ def one_function(self, x):
     return joined(F.scaled_dot_product_attention(q, k, v, is_causal=True))
 
 
-def encoder(**options):
-    layer = nn.TransformerEncoderLayer(WIDTH, HEADS, 16, batch_first=True, **options)
+def encoder(batch_first=True, **options):
+    layer = nn.TransformerEncoderLayer(WIDTH, HEADS, 16, batch_first=batch_first, **options)
     return nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
 
 
 def masked(self, x):
     return self.e(x, mask=nn.Transformer.generate_square_subsequent_mask(LENGTH), is_causal=True)
+
+
+def turned(self, x):
+    return self.e(x.transpose(0, 1)).transpose(0, 1)
 
 
 def attended(**options):
@@ -90,6 +99,7 @@ CASES = {
     "cross": (lambda self, x: self.a(x[:, :2], x, x)[0], {"a": attended()}, True),
     "encoder": (lambda self, x: self.e(x), {"e": encoder()}, True),
     "encoder_causal": (masked, {"e": encoder(norm_first=True, activation="gelu")}, True),
+    "encoder_turned": (turned, {"e": encoder(batch_first=False)}, True),
     "module": (lambda self, x: self.a(x, x, x, need_weights=False)[0], {"a": attended(dropout=0.1)}, True),
     "no_bias": (lambda self, x: self.a(x, x, x)[0], {"a": attended(bias=False)}, True),
     "one_head": (one_head, {}, True),
@@ -176,6 +186,46 @@ class HuggingFace(Case):
             vocab_size=WORDS, max_position_embeddings=12,
         )  # fmt: skip
         self.compare(transformers.BertForMaskedLM(config), {"attention": 2, "embedding": 1, "permute": 0})
+
+
+PROGRAM = os.environ.get("ANTICHAIN")
+NANO = {"n_layer": 4, "n_head": 4, "n_embd": 128, "n_positions": 64, "vocab_size": 256}
+
+
+@unittest.skipUnless(transformers and PROGRAM, "needs transformers and the program")
+class Weights(InAFolder):
+    def export(self, *words):
+        command = [PROGRAM, "export", "--model", "gpt_nano", *words]
+        said = subprocess.run(command, capture_output=True, text=True)
+        self.assertEqual(said.returncode, 0, said.stderr)
+        return said.stdout
+
+    def test_hugging_face_reads_what_export_writes(self):
+        self.export("--out", str(self.folder / "model.safetensors"))
+        transformers.GPT2Config(**NANO).save_pretrained(self.folder)
+        model, said = transformers.GPT2LMHeadModel.from_pretrained(self.folder, output_loading_info=True)
+        self.assertEqual(said["missing_keys"] + said["unexpected_keys"] + said["mismatched_keys"], [])
+        written, state = safetensors.read(self.folder / "model.safetensors"), model.state_dict()
+        self.assertEqual(set(written), set(state))
+        for name, array in written.items():
+            numpy.testing.assert_array_equal(array, state[name].numpy())
+
+    def test_export_reads_what_hugging_face_writes(self):
+        model = transformers.GPT2LMHeadModel(transformers.GPT2Config(**NANO))
+        model.save_pretrained(self.folder)  # without the head, which is tied
+        whole, inner = self.folder / "model.safetensors", self.folder / "inner.safetensors"
+        arrays = safetensors.read(whole)
+        self.assertNotIn("lm_head.weight", arrays)
+        # As files of the hub are: without the prefix, and with the masks.
+        short = {name.removeprefix("transformer."): array for name, array in arrays.items()}
+        masks = {f"h.{i}.attn.bias": numpy.tri(64, dtype=numpy.float32)[None, None] for i in range(4)}
+        safetensors.write(inner, {**short, **masks})
+        for file, said in ((whole, ""), (inner, "masks or positions, which the network computes")):
+            out = self.folder / "out.safetensors"
+            self.assertIn(said, self.export("--init", str(file), "--out", str(out)))
+            read = safetensors.read(out)
+            for name, array in arrays.items():
+                numpy.testing.assert_array_equal(read[name], array)
 
 
 if __name__ == "__main__":

@@ -727,7 +727,8 @@ class State(Refused):
     def test_one_refusal_lists_everything(self):
         odd = lambda x: torch.erfinv(torch.cummax(torch.erfinv(x), 1)[0])
         attention = nn.MultiheadAttention(8, 2, batch_first=True, add_zero_attn=True)
-        said = self.refused(Net(lambda self, x: self.a(*[odd(x).flatten(2).mT] * 3)[0].mT[..., None], a=attention))
+        attend = lambda self, x: self.a(*[odd(x).flatten(2).mT] * 3)[0].mT[..., None]
+        said = self.refused(Net(attend, a=attention))
         self.assertRegex(
             said, r"'erfinv' at node \S+ \(the model \(Net\), \S+\) and 1 more; 'cummax' at node "
         )

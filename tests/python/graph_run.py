@@ -67,7 +67,8 @@ def rotary(o, x):
     assert not o["interleaved"]
     x = by_heads(x, o["heads"])
     half = x.shape[-1] // 2
-    angles = torch.arange(x.shape[2], dtype=torch.float64)[:, None] * o["theta"] ** (-torch.arange(half) / half)
+    places, pairs = (torch.arange(n, dtype=torch.float64) for n in (x.shape[2], half))
+    angles = places[:, None] * o["theta"] ** (-pairs / half)
     a, b, cos, sin = x[..., :half], x[..., half:], angles.cos(), angles.sin()
     return torch.cat((a * cos - b * sin, b * cos + a * sin), -1).transpose(1, 2).flatten(2)
 

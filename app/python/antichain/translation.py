@@ -235,7 +235,7 @@ class Shaping:
         refuse_if(isinstance(x, Widened), "an expanded tensor for anything but a product")
         refuse_if(isinstance(x, Joined), f"a reshape to {x.shape if isinstance(x, Joined) else ()}, which "
                   "mixes samples, for anything but what computes each position by itself")
-        refuse_if(isinstance(x, Repeated), "a repeated tensor for anything but the keys and values of attention")
+        refuse_if(isinstance(x, Repeated), "repeated heads for anything but the keys and values of attention")
         refuse_if(not isinstance(x, Value), f"{what} that is {x}")
         return x
 

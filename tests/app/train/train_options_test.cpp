@@ -34,7 +34,7 @@ TEST(TrainOptions, AreThese) {
   const std::map<std::string, std::set<std::string>> expected = {
       {"network",
        {"aux", "classes", "dropout", "form", "freeze", "graph", "image", "label-smoothing", "model",
-        "precision", "soft-labels", "stochastic-depth"}},
+        "precision", "sequence", "soft-labels", "stochastic-depth", "vocabulary"}},
       {"recipe", {"batch",        "beta1",           "beta2",          "clip-norm",    "crop",
                   "decay-of",     "lr-of",           "cutmix",         "decay-groups", "ema",
                   "epsilon",      "erase",           "evaluate-every", "flip",         "lr",

@@ -38,6 +38,9 @@ Graph network(std::string_view name, const ModelOptions& options) {
   if (name == "every_edge") return freeze_matching(every_edge(options), options.freeze);
   if (name == "repeated") return repeated(options);
   if (name == "siamese") return siamese(options);
+  if (name == "small_gpt") return small_gpt(options);
+  if (name == "small_llama") return small_llama(options);
+  if (name == "tied") return tied(options);
   return name == "unrolled" ? unrolled(options) : make_model(name, options);
 }
 

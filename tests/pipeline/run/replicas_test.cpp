@@ -91,8 +91,8 @@ INSTANTIATE_TEST_SUITE_P(
                       ReplicaCase{"every_edge", {2, 1}}, ReplicaCase{"every_edge", {1, 2}, 5},
                       ReplicaCase{"every_edge", {2, 3}, 7}, ReplicaCase{"every_edge", {3, 1, 2}, 8},
                       ReplicaCase{"every_edge", {1, 2, 1}}, ReplicaCase{"repeated", {3, 2}, 5},
-                      ReplicaCase{"siamese", {2, 1}}, ReplicaCase{"siamese", {2, 3}, 7},
-                      ReplicaCase{"unrolled", {3, 1, 2}, 8}));
+                      ReplicaCase{"siamese", {2, 1}}, ReplicaCase{"tied", {2, 1}},
+                      ReplicaCase{"siamese", {2, 3}, 7}, ReplicaCase{"unrolled", {3, 1, 2}, 8}));
 INSTANTIATE_TEST_SUITE_P(Large, ReplicatedStages,
                          ::testing::Values(ReplicaCase{"resnet20", {3, 1, 2}, 8},
                                            ReplicaCase{"vgg16", {2, 1}, 3}));

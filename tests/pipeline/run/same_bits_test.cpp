@@ -60,12 +60,24 @@ std::vector<BitsCase> cases_of_every_edge() {
 
 std::vector<BitsCase> cases_of_shared_weights() {
   std::vector<BitsCase> all;
-  for (const std::string model : {"repeated", "siamese", "unrolled"}) {
+  for (const std::string model : {"repeated", "siamese", "unrolled", "tied"}) {
     TrainingCase c = two_epochs();
     c.model = model;
-    all.push_back({model, c, model == "repeated"});
+    all.push_back({model, c, model == "repeated" || model == "tied"});
     c.precision = Precision::bf16;
     all.push_back({model + "_adaptive_bf16", adaptive(c), false});
+  }
+  return all;
+}
+
+std::vector<BitsCase> cases_of_language_models() {
+  std::vector<BitsCase> all;
+  for (const std::string model : {"small_gpt", "small_llama"}) {
+    TrainingCase c = adaptive(two_epochs());
+    c.model = model;
+    all.push_back({model, c});
+    c.precision = Precision::bf16;
+    all.push_back({model + "_bf16", c, false});
   }
   return all;
 }
@@ -190,6 +202,8 @@ TEST_P(SameBits, WhereverARunWasCutShortAndGoesOnWithOtherRanks) {
 INSTANTIATE_TEST_SUITE_P(OfEveryEdge, SameBits, ::testing::ValuesIn(cases_of_every_edge()),
                          [](const auto& info) { return info.param.name; });
 INSTANTIATE_TEST_SUITE_P(OfSharedWeights, SameBits, ::testing::ValuesIn(cases_of_shared_weights()),
+                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(OfLanguageModels, SameBits, ::testing::ValuesIn(cases_of_language_models()),
                          [](const auto& info) { return info.param.name; });
 INSTANTIATE_TEST_SUITE_P(Large, SameBits, ::testing::ValuesIn(large_cases()),
                          [](const auto& info) { return info.param.name; });

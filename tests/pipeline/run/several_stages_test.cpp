@@ -40,7 +40,7 @@ TEST_P(SeveralStages, GiveTheBitsOfOneRank) {
 
 INSTANTIATE_TEST_SUITE_P(OfEveryEdge, SeveralStages, ::testing::Values("every_edge"));
 INSTANTIATE_TEST_SUITE_P(OfSharedWeights, SeveralStages,
-                         ::testing::Values("repeated", "siamese", "unrolled"));
+                         ::testing::Values("repeated", "siamese", "unrolled", "tied"));
 INSTANTIATE_TEST_SUITE_P(Large, SeveralStages, ::testing::Values("resnet20", "densenet121", "inception_v3"));
 
 // Each backward becomes its input half, and all weight halves of the rank come before its updates.

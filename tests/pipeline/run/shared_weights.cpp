@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,10 +10,17 @@
 #include "layers/add.h"
 #include "layers/conv2d.h"
 #include "layers/elementwise.h"
+#include "layers/embedding.h"
 #include "layers/flatten.h"
+#include "layers/input.h"
+#include "layers/layer_norm.h"
 #include "layers/linear.h"
+#include "layers/positions.h"
 #include "layers/relu.h"
 #include "layers/slice.h"
+#include "layers/softmax_cross_entropy.h"
+#include "models/gpt.h"
+#include "models/llama.h"
 #include "models/model.h"
 
 namespace antichain::test {
@@ -96,6 +104,36 @@ Graph repeated(const ModelOptions& options) {
   g.share("1.fc.weight", "0.fc.weight");
   add_loss(g, in.labels, linear(g, "fc", second, {.out = o.classes}), o);
   return g;
+}
+
+Graph tied(const ModelOptions& options) {
+  constexpr int64_t length = 6, rows = 10, width = 16;
+  Graph g("tied");
+  const auto tokens = [&](const char* name) {
+    return g.add(name, std::make_shared<Input>(TensorSpec{{options.microbatch, length}, DType::i32}), {});
+  };
+  const NodeId in = tokens("tokens"), labels = tokens("labels");
+  const NodeId wte =
+      embedding(g, "wte", in, {.rows = rows, .width = width, .weight_init = Initialiser::normal(0.3)});
+  const NodeId x = add_positions(g, "wpe", wte, {.rows = 8, .weight_init = Initialiser::normal(0.3)});
+  const NodeId fc = linear(g, "fc", rms_norm(g, "norm", x), {.out = 24, .in_first = true});
+  const NodeId gate = elementwise(g, "gate", {fc}, {.steps = {"sigmoid x0", "multiply x0 s0"}});
+  const NodeId y = add(g, "add", x, linear(g, "proj", gate, {.out = width}));
+  const NodeId head = linear(g, "head", y, {.out = rows, .bias = false});
+  g.share("head.weight", "wte.weight");
+  softmax_cross_entropy(g, "loss", head, labels, {.ignore_index = -100, .classes_last = true});
+  return g;
+}
+
+Graph small_gpt(const ModelOptions& options) {
+  const ModelOptions o{.microbatch = options.microbatch, .sequence = 8, .vocabulary = 10, .dropout = 0.1};
+  return gpt_network("small_gpt", {.layers = 2, .heads = 2, .width = 16}, o);
+}
+
+Graph small_llama(const ModelOptions& options) {
+  const ModelOptions o{.microbatch = options.microbatch, .sequence = 8, .vocabulary = 10, .dropout = 0};
+  const LlamaTable table{.layers = 4, .heads = 4, .kv_heads = 2, .width = 16, .hidden = 24};
+  return llama_network("small_llama", table, o);
 }
 
 }  // namespace antichain::test

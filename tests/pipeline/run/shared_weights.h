@@ -22,4 +22,16 @@ Graph unrolled(const ModelOptions&);
 //                  └───────────┘    └───────────┘
 Graph repeated(const ModelOptions&);
 
+// The head of a small language model has the weights of its embedding; it reads "tokens" and has a label for
+// each:
+//
+//   tokens ─ wte ─ wpe ─┬─ norm ─ fc ─ gate ─ proj ─ add ─ head ─ loss
+//                       └──────────────────────────────┘
+Graph tied(const ModelOptions&);
+
+// Two blocks of GPT-2 with dropout, and four of Llama with grouped queries, with the head tied to the
+// embedding. They read samples of 8 of 10 tokens.
+Graph small_gpt(const ModelOptions&);
+Graph small_llama(const ModelOptions&);
+
 }  // namespace antichain::test

@@ -190,7 +190,8 @@ TEST_P(SharedWeights, TravelAfterAllBackwards) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, SharedWeights, ::testing::Values("repeated", "siamese", "unrolled"),
+INSTANTIATE_TEST_SUITE_P(Networks, SharedWeights,
+                         ::testing::Values("repeated", "siamese", "unrolled", "tied"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(SharingWeights, IsRefusedWhereThereAreNotTwoOfAKind) {

@@ -1,6 +1,7 @@
 #include "tests/pipeline/run/training_run.h"
 
 #include <cmath>
+#include <cstring>
 #include <random>
 
 #include "data/mix.h"
@@ -41,6 +42,39 @@ class NoiseSet : public ImageSet {
   std::vector<std::string> names_{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"};
 };
 
+// A TokenSet has samples of random tokens, and a label for each.
+class TokenSet : public DataSet {
+ public:
+  TokenSet(int64_t size, int64_t length) : size_(size), length_(length) {}
+  std::string name() const override { return "tokens"; }
+  int64_t size() const override { return size_; }
+  std::vector<SampleArray> arrays() const override {
+    const TensorSpec sample{{length_}, DType::i32};
+    return {{"tokens", sample}, {"labels", sample}};
+  }
+  void read(size_t array, int64_t index, std::span<std::byte> out) const override {
+    const Philox random{uint64_t(index)};
+    for (int64_t i = 0; i < length_; ++i) {
+      const auto token = int32_t(random.words(uint64_t(i) + array)[0] % 10);
+      std::memcpy(out.data() + size_t(i) * sizeof token, &token, sizeof token);
+    }
+  }
+
+ private:
+  int64_t size_, length_;
+};
+
+// The test set's last batch is uneven, and so is the training set's, which is dropped.
+DataSplits data_for(const Graph& graph, int64_t train, int64_t test) {
+  if (const NodeId tokens = graph.find("tokens"); tokens >= 0) {
+    const int64_t length = graph.shape(tokens)[1];
+    return {std::make_shared<TokenSet>(train, length), std::make_shared<TokenSet>(test, length)};
+  }
+  const Shape images = graph.shape(graph.find("images"));
+  const Shape image{images[1], images[2], images[3]};
+  return {std::make_shared<NoiseSet>(train, image), std::make_shared<NoiseSet>(test, image)};
+}
+
 class Recorder : public TrainObserver {
  public:
   Recorder(TrainingRun& run, const TrainingCase& c) : run_(run), case_(c) {}
@@ -71,11 +105,7 @@ TrainingRun train_on_threads(const TrainingCase& c, int ranks, const MakePlan& m
   const Graph plain = network(
       c.model,
       {.microbatch = c.microbatch, .soft_labels = mixes(c.augment), .aux = c.aux, .freeze = c.freeze});
-  const Shape images = plain.shape(plain.find("images"));
-  const Shape image{images[1], images[2], images[3]};
-  // The test set's last batch is uneven, and so is the training set's, which is dropped.
-  const ImageSplits data{std::make_shared<NoiseSet>(batch * c.steps + 1, image),
-                         std::make_shared<NoiseSet>(batch + 3, image)};
+  const DataSplits data = data_for(plain, batch * c.steps + 1, batch + 3);
   TrainingRun run;
   run_ranks(
       ranks,

@@ -173,8 +173,8 @@ class Finder:
         )
 
     def gelu(self, call):
-        """Returns a call of gelu in the place of x · (1 + tanh(√(2/π) · (x + 0.044715 x³))) / 2, in whatever
-        steps, or None: they give the same on some numbers."""
+        """Returns a call of gelu in the place of x · (1 + tanh(√(2/π) · (x + 0.044715 x³))) / 2, whatever its
+        steps, or None. They are it where they give the same on some numbers."""
         steps, open_calls, sources = [], [call], {}
         while open_calls and len(steps) < 10:
             of = open_calls.pop()
@@ -189,9 +189,10 @@ class Finder:
         numbers = torch.linspace(-4, 4, 33, dtype=torch.float64)
         given = [c for c in self.captured.calls if c in steps]
         *_, (_, y) = replay(given, {}, {}, of={id(x): numbers})
-        same = torch.allclose(y, gelu(numbers, "tanh"), 0, 1e-6)
+        if not torch.allclose(y, gelu(numbers, "tanh"), 0, 1e-6):
+            return None
         options = {"approximate": "tanh"}
-        return dataclasses.replace(call, key="gelu", function=gelu, args=(x,), kwargs=options) if same else None
+        return dataclasses.replace(call, key="gelu", function=gelu, args=(x,), kwargs=options)
 
     def half(self, x, of, first):
         """Says whether x is the first or the last half of a tensor's last axis."""
@@ -280,8 +281,8 @@ def theta_of(cos, sin, shape):
 
 
 def fused(captured):
-    """Returns what was captured with these calls in the place of their last steps. A dropout that is a step of
-    them draws no numbers of its own any more."""
+    """Returns what was captured with these calls in the place of their last steps. A dropout that is one of
+    their steps draws no numbers of its own any more."""
     finder = Finder(captured)
     instead = {}
 

@@ -201,7 +201,8 @@ def layer_norm(t, x, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_e
 
 @ROWS.row("rms_norm")
 def rms_norm(t, x, weight, eps):
-    return t.emit("layer_norm", [t.plain(x)], {"eps": eps, "bias": False, "centred": False}, parts=given(weight=weight))
+    options = {"eps": eps, "bias": False, "centred": False}
+    return t.emit("layer_norm", [t.plain(x)], options, parts=given(weight=weight))
 
 
 @ROWS.row("group_norm")
