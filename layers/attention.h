@@ -12,9 +12,10 @@
 // The queries are the last Tq positions of a sequence of Tk: with `causal` (then Tq ≤ Tk), and with
 // `documents` (then so, or Tq = Tk), query i is position i + Tk − Tq. A causal query sees no later position.
 //
-// Nothing as large as Tq x Tk is kept. Forward keeps the logarithm of each row's sum of exponentials (N x
-// heads x Tq, float32), and backward computes the probabilities again, a tile at a time: Dao et al.,
-// "FlashAttention", NeurIPS 2022; Dao, "FlashAttention-2", ICLR 2024. With δ_i = dy_i · y_i:
+// Nothing as large as Tq x Tk is kept. Forward keeps each row's largest score and its sum of exponentials
+// relative to that (2 x (N · heads) x Tq, float32), and backward computes the probabilities again from them,
+// a tile at a time: Dao et al., "FlashAttention", NeurIPS 2022; Dao, "FlashAttention-2", ICLR 2024. With
+// δ_i = dy_i · y_i:
 //
 //   dv_j = Σi drop(p_ij) dy_i    ds_ij = p_ij (drop(dy_i · v_j) − δ_i)
 //   dq_i = scale Σj ds_ij k_j    dk_j = scale Σi ds_ij q_i

@@ -52,20 +52,22 @@ class DropoutMask {
     // Returns four 32-bit words for the logical elements 4 · quad … 4 · quad + 3 of a sample of the
     // micro-batch.
     constexpr std::array<uint32_t, 4> words(int64_t sample, int64_t quad) const {
-      return random_.words(uint64_t(quad), first_sample_ + uint64_t(sample));
+      return Philox(key_).words(uint64_t(quad), position(sample));
     }
     constexpr bool keeps(uint32_t word) const { return word >= threshold_; }
     constexpr uint32_t threshold() const { return uint32_t(threshold_); }
+    constexpr uint64_t key() const { return key_; }  // of Philox
+    constexpr uint64_t position(int64_t sample) const { return first_sample_ + uint64_t(sample); }
     constexpr bool kept(int64_t sample, int64_t element) const {
       return keeps(words(sample, element / 4)[size_t(element % 4)]);
     }
 
    private:
     constexpr Draw(uint64_t node, uint64_t step, uint64_t first_sample, uint64_t threshold)
-        : node_(node), random_(mix(node, step)), first_sample_(first_sample), threshold_(threshold) {}
+        : node_(node), key_(mix(node, step)), first_sample_(first_sample), threshold_(threshold) {}
 
     uint64_t node_;  // seed and operator
-    Philox random_;
+    uint64_t key_;   // and step
     uint64_t first_sample_;
     uint64_t threshold_;  // of 2^32: words below it are dropped
     const StepNumbers* live_ = nullptr;

@@ -12,13 +12,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <type_traits>
+#include <vector>
 
 #include "framework/error.h"
 #include "layers/cpu/activation.h"
 #include "layers/cpu/attention_loops.h"
 #include "layers/cpu/dnnl.h"
 #include "layers/cpu/light_kernels.h"
+#include "layers/cpu/philox_loops.h"
 
 namespace antichain::cpu {
 namespace {
@@ -287,17 +288,12 @@ class AttentionKernel : public Kernel {
 
   void draw(const Call& call, int64_t sample, int64_t head, const Span& queries, const Span& keys,
             uint32_t* words) const {
-    for (int64_t i = 0; i < queries.count; ++i) {
-      const int64_t quad = (s_.mask_element(head, queries.first + i) + keys.first) / 4;
-      for (int64_t j = 0; j < keys.count; j += 4) {
-        const auto four = call.draw.words(sample, quad + j / 4);
-        std::copy_n(four.begin(), 4, words + i * tile + j);
-      }
-    }
+    for (int64_t i = 0; i < queries.count; ++i)
+      draw_words(call.draw, sample, (s_.mask_element(head, queries.first + i) + keys.first) / 4,
+                 (keys.count + 3) / 4, words + i * tile);
   }
 
   Matrix load(const HeadRows<const T>& rows, const Span& span, float* room) const {
-    if constexpr (std::is_same_v<T, float>) return {const_cast<float*>(rows.from(span.first)), rows.row};
     widen(rows, span, room);
     return {room, s_.width};
   }
