@@ -88,6 +88,23 @@ TEST_F(TextCommands, DocumentsInRowsOfTheirOwnAreAnotherTraining) {
   expect_refused("train --model resnet20 --dataset synthetic --pad", 2, "--pad says how text is cut");
 }
 
+TEST_F(TextCommands, AGptKeepsPackedDocumentsApart) {
+  const std::string how =
+      "train --model gpt_nano --sequence 16 --dataset hdf5:set.h5 --batch 4 --microbatches 2 --steps 4 "
+      "--lr 0.001 ";
+  ran(how + "--pack --json one.json --checkpoint ck");
+  ran(how + "--pack --json three.json --local 3");
+  ran(how + "--json stream.json");
+  EXPECT_EQ(state("three.json"), state("one.json"));
+  EXPECT_NE(state("stream.json"), state("one.json"));
+  EXPECT_THAT(ran("evaluate --weights ck --dataset hdf5:set.h5 --pack --batch 4"),
+              AllOf(HasSubstr("gpt_nano on 6 test rows of 16 tokens"), HasSubstr("perplexity")));
+  const std::string go_on = "generate --weights ck --prompt abc --tokens 20 ";
+  EXPECT_EQ(ran(go_on), ran(go_on + "--local 4"));
+  expect_refused(how + "--vocabulary 100", 2, "has a vocabulary of 100 tokens, but set.h5 one of 256");
+  expect_refused("train --model gpt_nano --dataset synthetic", 2, "'gpt_nano' reads tokens");
+}
+
 TEST_F(TextCommands, BatchesAreTheRowsOfTrainingSteps) {
   const std::string batches = "data batches --dataset hdf5:set.h5 --batch 8 --seed 3 ";
   ran(batches + "--sequence 8 --steps 15 --out a.safetensors");
