@@ -127,6 +127,10 @@ class ProfileTorch(unittest.TestCase):
                 self.assertEqual(nodes["embed"]["inputs"], [nodes["input.ids"]["id"]])
                 self.assertEqual(nodes["embed_1"]["module"], "head")  # the parameter is the embedding's
                 self.assertEqual(nodes["embed_1"]["param_bytes"], nodes["embed"]["param_bytes"])
+                (use,), (again,) = nodes["embed"]["shared"], nodes["embed_1"]["shared"]
+                self.assertEqual(use, again)
+                of_embed = nodes["embed"]["param_bytes"]
+                self.assertEqual((use["weight"], use["bytes"]), ("embed.weight", of_embed))
                 self.assertEqual(profile.data["microbatch"], 3)
                 self.assertEqual(profile.data["called_once"], ["embed", "head"])
                 self.assertEqual(len(antichain.plan(profile, stages=2).stages), 2)

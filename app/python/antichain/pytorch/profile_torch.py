@@ -8,6 +8,7 @@ none. What forward keeps is what PyTorch saves for backward: an output that is s
 made it, the rest is its stash.
 """
 
+import collections
 import hashlib
 import math
 import platform
@@ -201,10 +202,21 @@ def device_of(name):
 
 
 class Listing:
-    """The nodes of the profile, each an entry with what the meter found of it."""
+    """The nodes of the profile, each an entry with what the meter found of it. Trained parameters that
+    several calls use are shared."""
 
-    def __init__(self, meter, tensors):
+    def __init__(self, meter, tensors, calls):
         self.meter, self.tensors, self.nodes = meter, tensors, []
+        self.uses = collections.Counter(name for call in calls for name in {p.name for p in parameters(call)})
+
+    def shared(self, params):
+        places = {p.name: i for i, p in reversed([*enumerate(params)])}
+        several = [name for name in places if self.uses[name] > 1 and self.tensors[name].requires_grad]
+        sizes = {name: _bytes(self.tensors[name]) for name in several}
+        return [
+            {"weight": name, "param": places[name], "bytes": size, "slot_bytes": size}
+            for name, size in sizes.items()
+        ]
 
     def add(self, name, op, role, inputs, value, params=(), flops=0.0, in_place=False, module=""):
         """Returns the number of the node."""
@@ -217,6 +229,7 @@ class Listing:
         entry |= {f"{part}_us": round(figures.get(part, 0) * 1e6, 3) for part in TIMED}
         entry |= {"output_bytes": _bytes(value), "param_bytes": _bytes(weights)}
         entry |= {"optimiser_bytes": _bytes(trained)} if len(trained) < len(weights) else {}
+        entry |= {"shared": self.shared(params)} if self.shared(params) else {}
         entry |= {"stash_bytes": figures.get("stash", 0), "keeps_output": role == "input", "flops": flops}
         self.nodes.append(entry)
         return entry["id"]
@@ -265,7 +278,7 @@ def measure_module(module, example_inputs, file, seconds, device, loss, link_byt
     meter = Meter(tensors, Clock(device, end, len(calls) + 1))
     meter.home.update((t.data_ptr(), name) for given in (examples, inputs) for name, t in given.items())
     samples = len(next(iter(examples.values())))
-    listing = Listing(meter, tensors)
+    listing = Listing(meter, tensors, calls)
     given = {**inputs, "labels": torch.zeros(samples, dtype=torch.int32)}
     ids = {name: listing.add(name, "input", "input", [], value) for name, value in given.items()}
     result = None
