@@ -124,7 +124,7 @@ struct Everything {
     x = matmul(g, "gram2", x, x, {.transpose_b = true});
     x = reshape(g, "grow", x, {-1, 1, 1});
     x = adaptive_average_pool(g, "adaptive", x, {2, 4});
-    x = rotary(g, "rotary", reshape(g, "tokens", x, {2, 4}), {.heads = 2, .theta = 500, .interleaved = true});
+    x = rotary(g, "rotary", reshape(g, "heads", x, {2, 4}), {.heads = 2, .theta = 500, .interleaved = true});
     x = attention(g, "attention", x,
                   {.heads = 2, .kv_heads = 1, .causal = true, .dropout = 0.25f, .scale = 0.5f});
     x = reshape(g, "image", x, {1, 2, 2});
