@@ -58,6 +58,8 @@ struct Everything {
     Graph& g = graph;
     x = input_images(g, "images", {2, 3, 16, 12});
     const NodeId labels = input_labels(g, "labels", 2);
+    const auto integers = std::make_shared<Input>(TensorSpec{{2, 3}, DType::i32});
+    const NodeId tokens = g.add("tokens", integers, {}), token_labels = g.add("token_labels", integers, {});
     x = conv2d(g, "conv", x,
                {.out = 8,
                 .kernel = {3, 5},
@@ -129,19 +131,15 @@ struct Everything {
                   {.heads = 2, .kv_heads = 1, .causal = true, .dropout = 0.25f, .scale = 0.5f});
     x = reshape(g, "image", x, {1, 2, 2});
     x = dropout(g, "drop", flatten(g, "flatten", x), 0.3);
-    const NodeId tokens = g.add("tokens", std::make_shared<Input>(TensorSpec{{2, 3}, DType::i32}), {});
     const NodeId rows =
         embedding(g, "embedding", tokens,
                   {.rows = 11, .width = 4, .padding = 3, .weight_init = Initialiser::normal(0.02)});
     x = linear(g, "conv1d", x, {.out = 12, .in_first = true});
     x = add(g, "with_tokens", x, reshape(g, "row", rows, {12}));
     const NodeId more = class_token(g, "token", rows, {.weight_init = Initialiser::normal(0.5)});
-    x = add(g, "with_first", x,
-            reshape(g, "taken", gather(g, "gather", more, {.axis = 2, .table = {3, 0, 3}}), {12}));
+    x = add(g, "with_first", x, reshape(g, "taken", gather(g, "gather", more, {.table = {3, 0, 3}}), {12}));
     x = linear(g, "fc", x, {.out = 5, .bias = false, .weight_init = Initialiser::constant(0.5f)});
-    const NodeId tokens_labels =
-        g.add("token_labels", std::make_shared<Input>(TensorSpec{{2, 3}, DType::i32}), {});
-    softmax_cross_entropy(g, "token_loss", rows, tokens_labels, {.ignore_index = 3, .classes_last = true});
+    softmax_cross_entropy(g, "token_loss", rows, token_labels, {.ignore_index = 5, .classes_last = true});
     formula_loss(g, "own", {x},
                  {.steps = {"multiply x0 p", "abs s0"},
                   .constants = {1, 0.1f, -3, 4, 5},

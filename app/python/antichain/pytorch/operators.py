@@ -20,10 +20,10 @@ ROWS = Table()
 OPERATORS = [
     "activate (gelu, hardsigmoid, hardswish, relu6, sigmoid, silu)",
     *(
-        "adaptive_average_pool add attention average_pool batch_norm computed concat conv2d "
-        "conv_transpose2d dropout elementwise flatten global_average_pool group_norm interpolate layer_norm "
-        "layer_scale linear matmul max_pool mean multiply permute relu reshape rotary slice softmax "
-        "spectral_norm stochastic_depth"
+        "adaptive_average_pool add attention average_pool batch_norm class_token computed concat conv2d "
+        "conv_transpose2d dropout elementwise embedding flatten gather global_average_pool group_norm "
+        "interpolate layer_norm layer_scale linear matmul max_pool mean multiply permute relu reshape "
+        "rotary slice softmax spectral_norm stochastic_depth"
     ).split(),
 ]
 
@@ -899,15 +899,12 @@ def pool(t, op, x, kernel, stride, pad, ceil_mode, **options):
 
 def taken(t, x, axis, places):
     """Returns x at these places of an axis, in their order: neighbours at once."""
-    extent = x.shape[axis]
-    runs = []
-    for place in (int(place) % extent for place in places):
-        runs += [] if runs and runs[-1][-1] == place - 1 else [[]]
-        runs[-1].append(place)
-    most = 64
-    said = f"an index of {len(runs)} places that are no neighbours (there are at most {most})"
-    refuse_if(len(runs) > most, said)
-    return t.concat([t.part(x, axis, run[0], run[-1] + 1) for run in runs], axis)
+    places = [int(place) % x.shape[axis] for place in places]
+    refuse_if(not places, "an index of no place")
+    if places == list(range(places[0], places[0] + len(places))):
+        return t.part(x, axis, places[0], places[0] + len(places))
+    refuse_if(x.axis(axis) == 0, "an index of the samples")
+    return t.same_axes("gather", x, {"axis": x.axis(axis), "table": places})
 
 
 @ROWS.row("flip")
