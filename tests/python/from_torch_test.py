@@ -213,7 +213,7 @@ class Numbers(Case):
                 graph_run.GraphRun(self.folder).compare()
 
     def test_modules_that_are_called_several_times_and_tied_parameters(self):
-        for make in (modules.Siamese, modules.UnrolledGru, modules.Tied):
+        for make in (modules.Siamese, modules.UnrolledGru, modules.Tied, modules.Window):
             with self.subTest(make.__name__):
                 model, out = seeded(make), self.folder.parent / "out.safetensors"
                 self.write(model, 4, 3, 8, 8)

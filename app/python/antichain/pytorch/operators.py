@@ -20,10 +20,10 @@ ROWS = Table()
 OPERATORS = [
     "activate (gelu, hardsigmoid, hardswish, relu6, sigmoid, silu)",
     *(
-        "adaptive_average_pool add attention average_pool batch_norm class_token computed concat "
-        "conv2d conv_transpose2d dropout elementwise embedding flatten gather global_average_pool "
-        "group_norm interpolate layer_norm layer_scale linear matmul max_pool mean multiply permute "
-        "relu reshape rotary slice softmax spectral_norm stochastic_depth"
+        "adaptive_average_pool add attention average_pool batch_norm class_token computed concat conv2d "
+        "conv_transpose2d dropout elementwise embedding flatten gather global_average_pool group_norm "
+        "interpolate layer_norm layer_scale linear matmul max_pool mean multiply permute relu reshape "
+        "rotary slice softmax spectral_norm stochastic_depth"
     ).split(),
 ]
 
