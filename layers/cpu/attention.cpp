@@ -1,5 +1,5 @@
-// Attention computes tiles of scores by oneDNN's products of matrices, and what is between the products by the
-// loops of attention_loops. Tiles that a mask hides whole are left out.
+// Attention computes tiles of scores by oneDNN's products of matrices, and what is between the products by
+// the loops of attention_loops. Tiles that a mask hides whole are left out.
 //
 // Forward gives each thread tiles of queries of one head, which pass over the keys. Backward gives it a head
 // of keys with all heads of queries that share it: tiles of queries add to the gradients of all keys, one

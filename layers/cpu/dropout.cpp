@@ -8,6 +8,7 @@
 #include "layers/cpu/activation.h"
 #include "layers/cpu/dnnl.h"
 #include "layers/cpu/light_kernels.h"
+#include "layers/cpu/philox_loops.h"
 
 namespace antichain::cpu {
 namespace {
@@ -41,11 +42,14 @@ class DropoutKernel : public Kernel {
   void apply(Context& context, const DropoutKey& key, const T* from, T* to) const {
     const int64_t count = view_.channels * view_.pixels();
     auto* kept = reinterpret_cast<uint8_t*>(context.workspace(mask_bytes({1, count})));
+    const DropoutMask::Draw draw(op_, key);
+    constexpr int64_t at_once = 1024;
+    uint32_t words[at_once];
     for (int64_t n = 0; n < view_.images; ++n) {
-      const DropoutMask mask(op_, key, n);
-      for (int64_t quad = 0; quad * 4 < count; ++quad) {
-        const auto four = mask.kept(quad);
-        std::copy_n(four.begin(), 4, kept + quad * 4);
+      for (int64_t first = 0; first < count; first += at_once) {
+        const int64_t more = std::min(at_once, count - first);
+        draw_words(draw, n, first / 4, (more + 3) / 4, words);
+        for (int64_t i = 0; i < more; ++i) kept[first + i] = draw.keeps(words[i]);
       }
       const int64_t start = n * view_.blocks * view_.plane();
       apply_sample(kept, from + start, to + start);
@@ -55,6 +59,10 @@ class DropoutKernel : public Kernel {
   void apply_sample(const uint8_t* kept, const T* from, T* to) const {
     const float scale = float(1.0 / (1.0 - op_.p));
     const int64_t block = view_.block, pixels = view_.pixels();
+    if (block == 1) {  // memory has the logical order
+      for (int64_t i = 0; i < view_.channels * pixels; ++i) to[i] = kept[i] ? T(from[i] * scale) : T(0.0f);
+      return;
+    }
     for (int64_t k = 0; k < view_.blocks; ++k) {
       for (int64_t p = 0; p < pixels; ++p) {
         for (int64_t c = 0; c < block; ++c) {

@@ -1,5 +1,5 @@
-// Lists the cases of attention and of rotary positions. Their int32 inputs are drawn by `draw`: documents of a
-// few positions each, −1 among them, and positions in an order of their own.
+// Lists the cases of attention and of rotary positions. Their int32 inputs are drawn by `draw`: documents of
+// a few positions each, −1 among them, and positions in an order of their own.
 #include "layers/attention.h"
 #include "layers/rotary.h"
 #include "tests/layers/op_cases.h"
