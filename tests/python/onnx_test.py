@@ -474,7 +474,8 @@ class Export(Folder):
         self.assertEqual(changed, {"adaptive": "average_pool", "permute": None, "grow": "permute"})
         for name, array in self.read("all")[1].items():
             if not name.endswith("num_batches_tracked"):
-                self.assertEqual(weights[name].tobytes(), array.tobytes(), name)
+                array = array.T if name == "tokens2.weight" else array  # ours had the inputs first
+            self.assertEqual(weights[name].tobytes(), array.tobytes(), name)
 
     @unittest.skipIf(onnx_models is None or onnxruntime is None, "needs torch and onnxruntime")
     def test_onnxruntime_computes_every_operator(self):

@@ -178,6 +178,10 @@ def _linear(w):
     w.last("Add", [w.helper("MatMul", factors), *bias])
 
 
+def _gather(w):
+    w.last("Gather", [*w.inputs(), w.integers(w.options["table"])], axis=w.options["axis"])
+
+
 def _group_norm(w):
     o, shape = w.options, w.shape
     groups = w.helper("Reshape", [*w.inputs(), w.integers([0, o["groups"], -1])])
@@ -293,7 +297,7 @@ ROWS = {
     "elementwise": _elementwise,
     "embedding": lambda w: w.last("Gather", [w.part("weight"), *w.inputs()]),
     "flatten": lambda w: w.last("Flatten", axis=1),
-    "gather": lambda w: w.last("Gather", [*w.inputs(), w.integers(w.options["table"])], axis=w.options["axis"]),
+    "gather": _gather,
     "global_average_pool": lambda w: w.last("GlobalAveragePool"),
     "group_norm": _group_norm,
     "interpolate": _interpolate,
@@ -327,9 +331,12 @@ def to_onnx(graph, weights):
         alike = FROM_ALIKE.get((node["op"], w.options.get("function")))
         w.last(alike) if alike else ROWS.get(node["op"], _no_operator)(w)
 
+    integers = {i["name"] for i in graph["inputs"] if i["dtype"] == "int32"}
+
     def info(name):
         shape = ["batch", *w.shapes[name][1:]]
-        return helper.make_tensor_value_info(w.output_of(name), onnx.TensorProto.FLOAT, shape)
+        kind = onnx.TensorProto.INT32 if name in integers else onnx.TensorProto.FLOAT
+        return helper.make_tensor_value_info(w.output_of(name), kind, shape)
 
     used = {logits, *(name for node in nodes for name in node["inputs"])}
     inputs = [info(i["name"]) for i in graph["inputs"] if i["name"] in used]
