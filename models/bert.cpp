@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "layers/activate.h"
@@ -35,9 +36,9 @@ class BertParts {
   NodeId dropped(std::string name, NodeId x) const {
     return dropout_ > 0 ? dropout(g_, std::move(name), x, dropout_) : x;
   }
-  NodeId embedded(std::string name, NodeId ids, int64_t rows) const {
+  NodeId embedded(std::string name, NodeId ids, int64_t rows, std::optional<int64_t> padding = {}) const {
     return embedding(g_, std::move(name), ids,
-                     {.rows = rows, .width = table_.width, .weight_init = bert_init});
+                     {.rows = rows, .width = table_.width, .padding = padding, .weight_init = bert_init});
   }
 
   NodeId block(const std::string& name, NodeId x) const {
@@ -76,7 +77,7 @@ Graph bert_network(std::string name, const BertTable& table, const ModelOptions&
   if (in.documents < 0) in.documents = input_integers(g, "documents", rows);
   const NodeId types = input_integers(g, "token_types", rows);
   const BertParts parts(g, table, *o.dropout, in.documents);
-  NodeId x = parts.embedded(words, in.tokens, o.vocabulary);
+  NodeId x = parts.embedded(words, in.tokens, o.vocabulary, 0);
   x = add(g, "bert.embeddings.add_types", x,
           parts.embedded("bert.embeddings.token_type_embeddings", types, 2));
   const std::string positions = "bert.embeddings.position_embeddings";

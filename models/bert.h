@@ -6,9 +6,11 @@
 //
 // Two more inputs than other networks of tokens have: token_types (int32, N x T, 0 or 1: which of two texts a
 // token is of), and always documents, in which −1 is padding. Labels are the words that were masked; all
-// others are −100. Parameters have the names and shapes of Hugging Face's BertForMaskedLM: the last linear
-// layer has the embedding of words as its weight, and a bias that is called cls.predictions.bias. Weights
-// start from N(0, 0.02²), biases at 0.
+// others are −100. Word 0 is padding, whose row learns as a column of the last layer only.
+//
+// Parameters have the names and shapes of Hugging Face's BertForMaskedLM: the last linear layer has the
+// embedding of words as its weight, and a bias that is called cls.predictions.bias. Weights start from
+// N(0, 0.02²), biases at 0.
 #pragma once
 
 #include "models/options.h"

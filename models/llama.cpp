@@ -41,7 +41,8 @@ class LlamaBlocks {
     y = norm(name + ".post_attention_layernorm", x);
     const NodeId gate = product(mlp + "gate_proj", y, table_.hidden);
     const NodeId up = product(mlp + "up_proj", y, table_.hidden);
-    y = elementwise(g_, mlp + "act_fn", {gate, up}, {.steps = {"silu x0", "multiply s0 x1"}});
+    y = elementwise(g_, mlp + "act_fn", {gate, up},
+                    {.steps = {"sigmoid x0", "multiply x0 s0", "multiply s1 x1"}});
     return add(g_, name + ".mlp.add", x, product(mlp + "down_proj", y, table_.width, true));
   }
 

@@ -14,7 +14,6 @@
 #include "layers/conv2d.h"
 #include "layers/dropout.h"
 #include "layers/elementwise.h"
-#include "layers/flatten.h"
 #include "layers/layer_norm.h"
 #include "layers/linear.h"
 #include "layers/permute.h"
@@ -105,7 +104,7 @@ Graph vit_network(std::string name, const VitTable& table, int patch, const Mode
   for (int i = 0; i < table.layers; ++i)
     x = blocks.block(fmt::format("encoder.layers.encoder_layer_{}", i), x);
   x = slice(g, "class", blocks.norm("encoder.ln", x), {.axis = 1, .begin = 0, .end = 1});
-  x = flatten(g, "flatten", x);
+  x = reshape(g, "flatten", x, {table.width});
   x = linear(g, "heads.head", x, {.out = o.classes, .weight_init = vit_zero, .bias_init = vit_zero});
   add_loss(g, in.labels, x, o);
   return g;
