@@ -1,5 +1,5 @@
-// A TensorStream writes tensors that may be too large for memory, one after the other, each piece by piece. The
-// file is safetensors or HDF5 and reads like any other file of ours.
+// A TensorStream writes tensors that may be too large for memory, one after the other, each piece by piece.
+// The file is safetensors or HDF5 and reads like any other file of ours.
 #pragma once
 
 #include <cstddef>
