@@ -203,6 +203,31 @@ class Parts:
         return helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", self.opset)])
 
 
+class Formulas(Folder):
+    def test_functions_of_tensors_and_numbers(self):
+        parts = Parts()
+        parts.constants |= {"two": numpy.float32([2]), "half": numpy.float32(0.5)}
+        parts.nodes[1:] = [
+            node("Tanh", ["c"], "t"),
+            node("Sub", ["c", "half"], "d"),
+            node("Pow", ["d", "two"], "p"),
+            node("Max", ["t", "p", "c"], "m"),
+            node("Greater", ["m", "half"], "g"),
+            node("Div", ["m", "two"], "h"),
+            node("Where", ["g", "h", "half"], "w2"),
+            node("LeakyRelu", ["w2"], "l", alpha=0.25),
+            node("Mul", ["l", "half"], "s"),
+            node("Flatten", ["s"], "y", "last"),
+        ]
+        graph, *_ = self.imported(parts.model())
+        steps = [step for n in graph["nodes"] if n["op"] == "elementwise" for step in n["options"]["steps"]]
+        self.assertEqual(
+            steps,
+            ["tanh x0", "subtract x0 0.5", "power x0 2.0", "maximum x0 x1", "maximum x0 x1"]
+            + ["greater x0 0.5", "divide x0 2.0", "where x0 x1 0.5", "leaky_relu x0 0.25", "multiply x0 0.5"],
+        )
+
+
 class Refusals(Folder):
     def refused(self, model, *parts):
         with self.assertRaises(AntichainError) as refused:
@@ -232,7 +257,7 @@ class Refusals(Folder):
 
         hardmax = field(1, "op_type", "Hardmax")
         said = self.changed(hardmax, "net.onnx: 'Hardmax' at node 'last' is not supported")
-        self.assertIn("the operators are Add, AveragePool", said)
+        self.assertIn("the operators are Abs, Add, AveragePool", said)
         self.changed(field(1, "domain", "com.microsoft"), "'com.microsoft.Flatten' at node 'last'")
         said = self.changed(set_(1, "axis", 2), "Flatten at another axis than 1 at node 'last'")
         self.assertNotIn("the operators are", said)  # it is one of them
@@ -302,13 +327,13 @@ class Refusals(Folder):
         def change(p):
             p.nodes[1:] = [
                 node("Erf", ["c"], "d", "a"),
-                node("Tanh", ["d"], "e", "b"),
-                node("Tanh", ["e"], "f", "b2"),
+                node("Tan", ["d"], "e", "b"),
+                node("Tan", ["e"], "f", "b2"),
                 node("Softmax", ["f"], "g", "soft", axis=0),
                 node("Flatten", ["g"], "y", "last"),
             ]
 
-        self.changed(change, "'Erf' at node 'a'; 'Tanh' at node 'b' and 1 more; Softmax over axis 0 at node")
+        self.changed(change, "'Erf' at node 'a'; 'Tan' at node 'b' and 1 more; Softmax over axis 0 at node")
 
     def test_samples_are_called_n(self):
         def change(p):

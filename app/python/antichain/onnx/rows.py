@@ -9,7 +9,7 @@ import numpy
 
 from antichain.graph_operators import one_or_two, padding, text
 from antichain.onnx.messages import Constant
-from antichain.onnx.names import ALIKE, RESIZES
+from antichain.onnx.names import ALIKE, COMPARISONS, FUNCTIONS_OF_ONE, FUNCTIONS_OF_TWO, RESIZES
 from antichain.onnx.simplify import is_hardsigmoid
 from antichain.translation import Padded, Table, Unsupported, Widened, natural, only, refuse_if, same_padding
 
@@ -244,6 +244,8 @@ def multiply(t, a, b):
     a, factor = (b, a) if isinstance(a, Constant) else (a, b)
     if not isinstance(factor, Constant):
         return t.multiply(a, factor)
+    if factor.is_float and factor.number is not None:
+        return t.formula(["multiply a b"], t.tensor(a), factor.number)
     x, shape = t.tensor(a), factor.array.shape
     ahead = x.rank - len(shape)
     along = [ahead + i for i, extent in enumerate(shape) if extent != 1]  # the axes where factors differ
@@ -254,9 +256,42 @@ def multiply(t, a, b):
     return t.same_axes("layer_scale", x, parts={"": factor})
 
 
-@ROWS.row("Div", "Sub", raw=True)
-def divide(t, a, b):
-    raise Unsupported("a quotient" if t.node.op == "Div" else "a difference")
+# Formulas, of computed tensors and numbers
+
+
+def operand(t, x):
+    number = x.number if isinstance(x, Constant) and x.is_float else None
+    return t.tensor(x) if number is None else number
+
+
+def formula_of_two(function):
+    def of_two(t, a, b):
+        return t.formula([f"{function} a b"], operand(t, a), operand(t, b))
+
+    return lambda t, first, *others: functools.reduce(functools.partial(of_two, t), others, first)
+
+
+for function, name in FUNCTIONS_OF_ONE.items():
+    if name not in ROWS:
+        ROWS.row(name)(lambda t, x, function=function: t.formula([f"{function} a"], x))
+for function, name in {**FUNCTIONS_OF_TWO, **COMPARISONS}.items():
+    if name not in ROWS:
+        ROWS.row(name, raw=True)(formula_of_two(function))
+
+
+@ROWS.row("LeakyRelu")
+def leaky_relu(t, x, alpha=0.01):
+    return t.formula(["leaky_relu a b"], x, t.float32(alpha))
+
+
+@ROWS.row("Elu")
+def elu(t, x, alpha=1.0):
+    return t.formula(["elu a b"], x, t.float32(alpha))
+
+
+@ROWS.row("Where", raw=True)
+def where(t, condition, a, b):
+    return t.formula(["where a b c"], *(operand(t, x) for x in (condition, a, b)))
 
 
 # Shapes
