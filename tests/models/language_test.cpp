@@ -87,7 +87,7 @@ int labels_that_count(const std::string& name) {
 
 using Gradients = std::map<std::string, std::vector<double>>;
 
-double squares(const std::vector<double>& x) {
+double sum_of_squares(const std::vector<double>& x) {
   return std::inner_product(x.begin(), x.end(), x.begin(), 0.0);
 }
 
@@ -110,7 +110,7 @@ TEST_P(Language, InDoublePrecisionGivesTheirLossAndGradients) {
   for (const auto& [of, gradient] : GetParam().gradients) all += gradient.norm * gradient.norm;
   for (const auto& [of, gradient] : GetParam().gradients) {
     ASSERT_TRUE(ours.gradients.contains(of)) << of;
-    EXPECT_NEAR(std::sqrt(squares(ours.gradients.at(of))), gradient.norm, 1e-6 * std::sqrt(all)) << of;
+    EXPECT_NEAR(std::sqrt(sum_of_squares(ours.gradients.at(of))), gradient.norm, 1e-6 * std::sqrt(all)) << of;
   }
 }
 
@@ -128,7 +128,7 @@ TEST_P(Language, ErrorsAreAtMostOneAndAHalfTimesPyTorchs) {
     const Gradients right = run_graph(graph, reference::backend(), start_of(name, batch)).gradients;
     const Gradients ours = run_graph(graph, *engine, start_of(name, batch)).gradients;
     double all = 0;
-    for (const auto& [of, gradient] : right) all += squares(gradient);
+    for (const auto& [of, gradient] : right) all += sum_of_squares(gradient);
     for (const auto& [of, gradient] : right) {
       const double error = squared_distance(ours.at(of), gradient) / all / golden_batches;
       sums[of] += error, together += error;
