@@ -95,7 +95,7 @@ void Recording::check_labels(const Graph& model) const {
   for (const Node& node : model) {
     const auto* loss = dynamic_cast<const SoftmaxCrossEntropy*>(node.op.get());
     if (!loss || model[node.inputs[1]].signature.y.dtype != DType::i32) continue;
-    const int64_t classes = model.shape(node.inputs[0])[1];
+    const int64_t classes = loss->sizes(model.shape(node.inputs[0])).classes;
     for (const double label : at("input." + model[node.inputs[1]].name).values)
       if (!(label >= 0 && label < double(classes)) && label != loss->options.ignore_index)
         throw Error(fmt::format("{}: a label is {}, but the network has {} classes", file_, label, classes),
