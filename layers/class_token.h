@@ -1,5 +1,6 @@
 // ClassToken puts a parameter before the tokens of every sample, whose place gathers what the sample is:
-// Dosovitskiy et al., "An Image is Worth 16x16 Words: Transformers for Image Recognition at Scale", ICLR 2021.
+// Dosovitskiy et al., "An Image is Worth 16x16 Words: Transformers for Image Recognition at Scale", ICLR
+// 2021.
 //
 //   x  N x T x C     token  1 x 1 x C     y  N x (T + 1) x C, the token first
 //   dtoken = Σ over the samples, in their order

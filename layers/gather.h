@@ -1,7 +1,8 @@
 // Gather gathers along one axis, at constant places: torch's x[:, :, table].
 //
 //   x  of any rank     y  as x, with as many numbers along the axis as the table has
-//   y[…, i, …] = x[…, table[i], …]     dx[…, j, …] = Σ dy[…, i, …] over the i with table[i] = j, in their order
+//   y[…, i, …] = x[…, table[i], …]
+//   dx[…, j, …] = Σ dy[…, i, …] over the i with table[i] = j, in their order
 //
 // A parameter is gathered by a computed operator (framework/computed.h), in which this is a step.
 #pragma once
@@ -34,8 +35,8 @@ class Gather : public Op {
   const GatherOptions options;
 };
 
-// GatherPlaces say where numbers lie: x is outer x extent x inner, and y is outer x count x inner. Number j of
-// x is at places starts[j] to starts[j + 1] of `places` in y.
+// GatherPlaces say where numbers lie: x is outer x extent x inner, and y is outer x count x inner. Number j
+// of x is at places starts[j] to starts[j + 1] of `places` in y.
 struct GatherPlaces {
   int64_t outer, extent, count, inner;
   std::vector<int32_t> table, starts, places;

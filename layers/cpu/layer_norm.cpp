@@ -157,7 +157,7 @@ class LayerNormKernel : public Kernel {
   }
 
   // With g = dy · weight, of which means are taken over a row of n numbers:
-  //   dx = (g − Σ g / n − x̂ · Σ (g · x̂) / n) / sqrt(variance + eps), without Σ g / n where it is not centred
+  //   dx = (g − Σ g / n − x̂ · Σ (g · x̂) / n) / sqrt(variance + eps); not centred: without Σ g / n
   // `columns`: where the sums for bias and weight go, or nullptr.
   void backward(const Tile& tile, const Backward& b, const float* weight, double* columns) const {
     const RowNormals normal = stashed(b.stash[0], tile);

@@ -89,8 +89,8 @@ class LinearKernel : public Kernel {
     added_product_ = weight_product(true);
   }
 
-  // Makes the product dw (float32) = dyᵀ · x, or xᵀ · dy where the weight is in x out, or the one that adds it
-  // to dw.
+  // Makes the product dw (float32) = dyᵀ · x, or xᵀ · dy where the weight is in x out, or the one that adds
+  // it to dw.
   Primitive weight_product(bool adds) const {
     dnnl::primitive_attr attributes = user_scratchpad();
     dnnl::post_ops sum;

@@ -250,8 +250,8 @@ Numbers draw_integers(const OpCase& c, size_t input) {
 // Returns classes: −1 (padding), 0, 1, … in turn, one for each position of a sample; or each class's share,
 // zeros for the first sample (padding), for the others two classes that overlap in every fifth.
 Numbers draw_labels(const OpCase& c, Numbers values) {
-  if (const auto* embedding =
-          dynamic_cast<const Embedding*>(c.op.get())) {  // some rows often, some never, and padding
+  // Some rows occur often, some never, and there is padding.
+  if (const auto* embedding = dynamic_cast<const Embedding*>(c.op.get())) {
     for (size_t i = 0; i < values.size(); ++i)
       values[i] = double(int64_t(i * i % 12) % (embedding->options.rows + 1)) - 1;
     return values;
