@@ -1,6 +1,6 @@
-// An Input feeds a model: images (float32, N x C x H x W), labels (int32, N), soft labels (float32, N x K: each
-// class's share of the sample), or the tokens of a text and what belongs to each (int32, N x T). No stage owns
-// an input; every stage that uses one loads it.
+// An Input feeds a model: images (float32, N x C x H x W), labels (int32, N), soft labels (float32, N x K:
+// each class's share of the sample), or the tokens of a text and what belongs to each (int32, N x T). No
+// stage owns an input; every stage that uses one loads it.
 #pragma once
 
 #include "framework/graph.h"

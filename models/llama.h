@@ -9,8 +9,9 @@
 //   6 layers of 6 heads, 288 wide; 3 heads of keys and values; SwiGLU 768 wide: down(silu(gate(x)) · up(x)),
 //   Shazeer, "GLU Variants Improve Transformer", arXiv 2020; T = 256 of 32,000 words
 //
-// Parameters have the names and shapes of Hugging Face's LlamaForCausalLM. The head is the embedding of words.
-// Weights start from N(0, 0.02²), those that write to the residual stream from N(0, 0.02² / (2 · layers)).
+// Parameters have the names and shapes of Hugging Face's LlamaForCausalLM. The head is the embedding of
+// words. Weights start from N(0, 0.02²), those that write to the residual stream from N(0, 0.02² / (2 ·
+// layers)).
 #pragma once
 
 #include "models/options.h"

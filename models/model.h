@@ -48,8 +48,9 @@ std::vector<std::string> model_names();
 // Returns the network of a graph.json as a model of its name, with the general recipe.
 NamedModel model_of(std::shared_ptr<const GraphFile>);
 
-// Throws Error (usage) when the model lacks this form or an auxiliary head, when an option is for what it does
-// not read, when nothing is what should be frozen, or everything is. Throws Error when its graph has no loss or another micro-batch.
+// Throws Error (usage) when the model lacks this form or an auxiliary head, when an option is for what it
+// does not read, when nothing is what should be frozen, or everything is. Throws Error when its graph has no
+// loss or another micro-batch.
 Graph make_model(const NamedModel&, const ModelOptions& = {});
 inline Graph make_model(std::string_view name, const ModelOptions& options = {}) {
   return make_model(known_model(name), options);

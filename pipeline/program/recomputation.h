@@ -1,8 +1,8 @@
 // This pass says when a stage computes again what its plan does not keep.
 //
-// All forwards of a segment (partition/plan/recompute.h) run again before the first backward that reads any of
-// it: Chen, Xu, Zhang, Guestrin, "Training Deep Nets with Sublinear Memory Cost", arXiv 2016. A segment that
-// reads an earlier one's outputs makes that one run before it.
+// All forwards of a segment (partition/plan/recompute.h) run again before the first backward that reads any
+// of it: Chen, Xu, Zhang, Guestrin, "Training Deep Nets with Sublinear Memory Cost", arXiv 2016. A segment
+// that reads an earlier one's outputs makes that one run before it.
 #pragma once
 
 #include <vector>

@@ -1,6 +1,6 @@
 // Compares small transformers with those of Hugging Face and torchvision (tests/golden/language.py), on the
-// same weights and batches: loss and gradients in double precision with theirs in float64, the engine's float32
-// with double precision, and the tokens with which GPT-2 goes on.
+// same weights and batches: loss and gradients in double precision with theirs in float64, the engine's
+// float32 with double precision, and the tokens with which GPT-2 goes on.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

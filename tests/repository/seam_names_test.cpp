@@ -70,8 +70,11 @@ TEST(SeamNames, OnlyTheTableOfEnginesNamesTheModuleOfADevice) {
 TEST(SeamNames, OnlyTheTableOfPoliciesNamesSchedules) {
   const std::vector<std::string> names = {"1f1b", "gpipe",  "zb-h1", "zb-h2",      "interleaved",
                                           "zb-v", "v-half", "v-min", "dualpipe-v", "forward-only"};
-  for (const char* folder : {"app", "framework", "layers", "models", "partition", "pipeline"})
+  for (const char* folder : {"app", "framework", "models", "partition", "pipeline"})
     EXPECT_EQ(files_that_say(folder, names, As::word, "schedule/policy.cpp"), Found{}) << folder;
+  // An order of rotary positions has the name of a schedule.
+  EXPECT_EQ(files_that_say("layers", names),
+            (Found{"layers/rotary.cpp: \"interleaved\"", "layers/rotary.h: \"interleaved\""}));
 }
 
 }  // namespace

@@ -24,8 +24,8 @@ const NodeCost cost_of_each{.forward_s = 1,
                             .stash_bytes = 128,
                             .keeps_output = true};
 
-// Returns, by position, which positions run again before a backward, where the network is one stage. In a chain
-// node n has position n − 2.
+// Returns, by position, which positions run again before a backward, where the network is one stage. In a
+// chain node n has position n − 2.
 std::vector<std::vector<int>> runs_again(const Profile& profile, const std::vector<int>& recomputed) {
   std::vector<int> stage, position;
   for (int n = 0; n < int(profile.nodes.size()); ++n) {
