@@ -124,7 +124,7 @@ std::string_view name_of(DType dtype) {
 std::string_view name_of(Layout layout) { return blocking(layout).name; }
 
 Shape::Shape(std::span<const int64_t> dims) : rank_(int(dims.size())) {
-  ANTICHAIN_CHECK(rank_ <= max_rank, "a shape has at most five dimensions");
+  ANTICHAIN_CHECK(rank_ <= max_rank, "a shape has at most six dimensions");
   std::copy(dims.begin(), dims.end(), dims_.begin());
 }
 

@@ -41,10 +41,10 @@ enum class Layout {
 };
 std::string_view name_of(Layout);
 
-// A Shape has up to five dimensions and is a plain value.
+// A Shape has up to six dimensions and is a plain value.
 class Shape {
  public:
-  static constexpr int max_rank = 5;
+  static constexpr int max_rank = 6;
   static constexpr int64_t most_elements = int64_t(1) << 48;  // so that no size in bytes overflows
   Shape() = default;
   Shape(std::initializer_list<int64_t> dims) : Shape(std::span(dims.begin(), dims.size())) {}

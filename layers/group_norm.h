@@ -29,7 +29,7 @@ class GroupNorm : public Op {
   explicit GroupNorm(GroupNormOptions options);
   std::string_view type() const override { return "group_norm"; }
   std::string str() const override;
-  Signature infer(std::span<const Shape> x) const override;  // x  N x C, N x C x …, of rank 2 to 5
+  Signature infer(std::span<const Shape> x) const override;  // x  N x C, N x C x …, of rank 2 to 6
 
   const GroupNormOptions options;
 };

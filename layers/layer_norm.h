@@ -40,7 +40,7 @@ class LayerNorm : public Op {
   explicit LayerNorm(LayerNormOptions options);
   std::string_view type() const override { return "layer_norm"; }
   std::string str() const override;
-  Signature infer(std::span<const Shape> x) const override;  // x  of rank 2 to 5; of 4 with channels
+  Signature infer(std::span<const Shape> x) const override;  // x  of rank 2 to 6; of 4 with channels
 
   // Returns the shape of a row of x.
   Shape row(const Shape& x) const;

@@ -16,6 +16,9 @@ Mean::Mean(std::vector<int> a, bool keep) : axes(std::move(a)), keep_dims(keep) 
   const bool ascend = std::ranges::adjacent_find(axes, std::greater_equal()) == axes.end();
   if (axes.empty() || axes.front() < 1 || !ascend)
     throw Error(fmt::format("{} wants ascending axes from 1: samples are not averaged", str()));
+  const auto begins = [&](int axis) { return !averages(axis - 1); };
+  if (std::ranges::count_if(axes, begins) > 2)
+    throw Error(fmt::format("{} averages more than two runs of axes: take a mean of a mean", str()));
 }
 
 std::string Mean::str() const {

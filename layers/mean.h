@@ -1,6 +1,6 @@
 // Mean averages every sample over some of its axes: torch.mean.
 //
-//   x  of rank 2 to 5     y  x without the axes, or with an extent of 1 in their place (keep_dims)
+//   x  of rank 2 to 6     y  x without the axes, or with an extent of 1 in their place (keep_dims)
 //   dx = dy / (numbers of a mean), repeated along the axes
 #pragma once
 
@@ -23,7 +23,8 @@ void fields(MeanOptions& o, Visit&& visit) {
 
 class Mean : public Op {
  public:
-  // Error unless the axes are ascending and the first is at least 1.
+  // Error unless the axes are ascending and the first is at least 1. At most two runs of neighbouring axes
+  // are averaged at once.
   explicit Mean(std::vector<int> axes, bool keep_dims = false);
   std::string_view type() const override { return "mean"; }
   std::string str() const override;

@@ -1,6 +1,6 @@
 // Permute puts the dimensions of every sample into another order: torch.permute.
 //
-//   x  of rank 2 to 5     y's dimension i is x's dimension order[i]; order[0] = 0, since samples stay first
+//   x  of rank 2 to 6     y's dimension i is x's dimension order[i]; order[0] = 0, since samples stay first
 #pragma once
 
 #include <vector>

@@ -91,6 +91,9 @@ std::vector<OpCase> shape_cases() {
           permuted("permute_tokens", {3, 12, 20}, {0, 2, 1}),
           permuted("permute_shuffle", {2, 4, 10, 3, 5}, {0, 2, 1, 3, 4}),
           permuted("permute_all_of_five", {3, 2, 4, 5, 3}, {0, 4, 2, 1, 3}),
+          permuted("permute_windows", {2, 3, 4, 2, 5, 3}, {0, 1, 3, 2, 4, 5}),
+          permuted("permute_all_of_six", {2, 3, 4, 2, 5, 3}, {0, 5, 3, 1, 4, 2}),
+          reshaped("reshape_to_windows", {3, 6, 8, 5}, {2, 3, 2, 4, 5}),
           reshaped("reshape_to_rows", {3, 10, 3, 5}, {-1}),
           reshaped("reshape_to_images", {3, 40}, {-1, 2, 2}),
           reshaped("reshape_pixel", {5, 32, 1, 1}, {32}),
@@ -122,7 +125,10 @@ std::vector<OpCase> shape_cases() {
           averaged("mean_of_tokens", {3, 49, 70}, {1}),
           averaged("mean_of_single_pixels", {3, 20, 1, 1}, {2, 3}),
           averaged("mean_of_one", {3, 1, 4, 4}, {1}),
-          averaged("mean_of_two_of_five", {2, 3, 4, 5, 6}, {2, 4})};
+          sliced("slice_of_six", {2, 3, 2, 4, 5, 6}, {.axis = 4, .begin = 1, .end = 4, .step = 2}),
+          matrices("matmul_of_windows", {2, 2, 2, 3, 6, 5}, {2, 2, 2, 3, 5, 4}),
+          averaged("mean_of_two_of_five", {2, 3, 4, 5, 6}, {2, 4}),
+          averaged("mean_of_two_of_six", {2, 3, 4, 2, 5, 6}, {2, 4, 5})};
 }
 
 }  // namespace antichain::harness

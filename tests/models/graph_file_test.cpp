@@ -338,7 +338,7 @@ TEST(GraphFile, FilesOfWeightsMayHaveOtherNamesAndMoreTensors) {
   refused(R"({"name": "fc.bias", "shape": [7], "dtype": "float32"})",
           {"two nodes have a parameter 'fc.bias'"});
   refused(R"({"name": "a", "shape": [7], "dtype": "int64"})", {"state_dict[0].dtype", "float32"});
-  refused(R"({"name": "a", "shape": [1, 1, 1, 1, 1, 1], "dtype": "float32"})", {"5 axes"});
+  refused(R"({"name": "a", "shape": [1, 1, 1, 1, 1, 1, 1], "dtype": "float32"})", {"6 axes"});
   refused("", {"state_dict", "empty"});
 }
 
@@ -404,7 +404,7 @@ TEST(GraphFile, WhatIsNoNetworkIsRefusedByTheNodeAndWhereItComesFrom) {
   refused(with("[\"fc\", \"labels\"]", "[\"fc\"]"), {"nothing uses the input 'labels'"});
   refused(with("softmax_cross_entropy\", \"inputs\": [\"fc\", \"labels\"]", "relu\", \"inputs\": [\"fc\"]"),
           {"node 'loss'", "no loss"});
-  refused(with("[3, 8, 8]", "[3, 8, 8, 8, 8]"), {"inputs[0].shape", "4 axes"});
+  refused(with("[3, 8, 8]", "[3, 8, 8, 8, 8, 8]"), {"inputs[0].shape", "5 axes"});
   refused(with("[3, 8, 8]", "[3, 0, 8]"), {"inputs[0].shape[1]", "outside 1"});
   refused(with("float32", "float16"), {"inputs[0].dtype", "int32"});
   refused(with("\"nodes\": [", "\"nodes\": [], \"more\": ["), {"nodes", "empty"});

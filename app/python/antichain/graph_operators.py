@@ -5,7 +5,7 @@ fit together is refused here, and not by the program.
 
 import math
 
-MOST_AXES = 5
+MOST_AXES = 6
 # Which inputs of an operator may be whole numbers.
 WHOLE = {"embedding": (0,), "rotary": (1,), "softmax_cross_entropy": (1,)}
 PAIRS = ("kernel", "stride", "dilation", "output_pad", "size")  # [height, width]

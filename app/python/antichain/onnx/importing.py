@@ -13,7 +13,7 @@ from onnx import shape_inference
 
 from antichain.error import AntichainError
 from antichain.folder import graph_text, write_folder
-from antichain.graph_operators import text
+from antichain.graph_operators import MOST_AXES, text
 from antichain.onnx.constants import Constants
 from antichain.onnx.messages import DAMAGED, Constant, Node, read_file
 from antichain.onnx.rows import ROWS
@@ -168,8 +168,8 @@ def add_input(t, info):
     dims = dims_of(info)
     if info.type.tensor_type.elem_type != onnx.TensorProto.FLOAT:
         refuse("is no float32 tensor", "networks compute with float32")
-    if not 2 <= len(dims) <= 5:
-        refuse(f"has {len(dims)} axes", "samples are the first of 2 to 5")
+    if not 2 <= len(dims) <= MOST_AXES:
+        refuse(f"has {len(dims)} axes", f"samples are the first of 2 to {MOST_AXES}")
     for i, extent in enumerate(dims[1:], 1):
         if not 1 <= extent <= 1 << 20:
             refuse(f"has no fixed extent of axis {i}", "export it with all but the samples fixed")
