@@ -230,11 +230,16 @@ class OpRun {
   const DropoutKey key_{.seed = 7, .step = 3, .first_sample = 5};
 };
 
-// Returns documents of 1 to 50 positions, every fourth of them padding, or positions in any order.
+// Returns documents of 1 to 50 positions, every fourth of them padding; positions in any order; or rows of a
+// table, of which some occur often and some never, and −1, which is padding.
 Numbers draw_integers(const OpCase& c, size_t input) {
   const Shape& shape = c.x[input];
   Numbers values;
   for (int64_t i = 0; i < shape.elements(); ++i) {
+    if (const auto* embedding = dynamic_cast<const Embedding*>(c.op.get())) {
+      values.push_back(double(i * i % 12 % (embedding->options.rows + 1)) - 1);
+      continue;
+    }
     const int64_t position = i % shape[1], sample = i / shape[1];
     if (c.op->type() == "rotary") {
       values.push_back(double((7 * position + 13 * sample) % (2 * shape[1])));
@@ -250,12 +255,6 @@ Numbers draw_integers(const OpCase& c, size_t input) {
 // Returns classes: −1 (padding), 0, 1, … in turn, one for each position of a sample; or each class's share,
 // zeros for the first sample (padding), for the others two classes that overlap in every fifth.
 Numbers draw_labels(const OpCase& c, Numbers values) {
-  // Some rows occur often, some never, and there is padding.
-  if (const auto* embedding = dynamic_cast<const Embedding*>(c.op.get())) {
-    for (size_t i = 0; i < values.size(); ++i)
-      values[i] = double(int64_t(i * i % 12) % (embedding->options.rows + 1)) - 1;
-    return values;
-  }
   const auto [samples, classes, positions] = static_cast<const SoftmaxCrossEntropy&>(*c.op).sizes(c.x[0]);
   if (c.x[1] != c.x[0]) {
     for (size_t i = 0; i < values.size(); ++i) values[i] = double(int64_t(i) % (classes + 1)) - 1;
