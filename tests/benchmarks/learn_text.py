@@ -8,7 +8,8 @@ PROGRAM is build/antichain, and FILE some megabytes of text (Debian: `bible -p /
 (export), see the same rows of bytes in the same order (data batches), and make AdamW steps by the recipe of
 nanoGPT: betas 0.9 and 0.99, decay 0.1 of matrices alone, gradients clipped to a norm of 1, the rates that the
 log of our run has. Both run on one thread in float32, without dropout. The validation loss is the mean over
-all bytes of the last tenth of the text. It needs torch, numpy and h5py.
+all bytes of the last tenth of the text. FOLDER/curves.svg shows both losses, each the mean of 20 steps. It
+needs torch, numpy, h5py and matplotlib.
 """
 import argparse
 import json
@@ -18,12 +19,16 @@ import sys
 import time
 
 import h5py
+import matplotlib
 import numpy
 import torch
 from torch.nn import functional
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "golden"))
 from tensor_file import read  # noqa: E402
+
+matplotlib.use("Agg")
+from matplotlib import pyplot  # noqa: E402
 
 SIZES = {"gpt_nano": (4, 4, 64), "gpt_baby": (6, 6, 256)}  # layers, heads, bytes of a row
 
@@ -111,6 +116,17 @@ def by_antichain(args, folder):
         [line["test_loss"] for line in lines if line.get("test_loss") is not None][-1], seconds
 
 
+def draw(file, ours, theirs):
+    figure, axes = pyplot.subplots(figsize=(6.4, 3.2))
+    kernel = numpy.ones(20) / 20
+    for values, label, style in ((theirs, "PyTorch", "-"), (ours, "Antichain", "--")):
+        axes.plot(range(20, len(values) + 1), numpy.convolve(values, kernel, "valid"), style, label=label)
+    axes.set(xlabel="step", ylabel="loss of a byte")
+    axes.legend()
+    figure.tight_layout()
+    figure.savefig(file)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
@@ -125,6 +141,8 @@ def main():
     args.folder.mkdir(parents=True, exist_ok=True)
     ours, rates, our_test, our_seconds = by_antichain(args, args.folder)
     theirs, their_test, their_seconds = by_pytorch(args, args.folder, rates)
+    if args.steps > 20:
+        draw(args.folder / "curves.svg", ours, theirs)
     print(f"{args.model}, {args.steps} steps of {args.batch} rows, {args.text}; PyTorch {torch.__version__}")
     print("step   antichain  PyTorch   (mean loss of the ten steps before)")
     for step in sorted({1, *range(args.steps // 10, args.steps + 1, max(1, args.steps // 10))}):

@@ -29,7 +29,7 @@ offers "antichain |" train data help version
 completes "antichain tr|" train
 completes "antichain help sim|" simulate
 completes "antichain --ver|" --version
-completes "antichain data |" pack show batches
+completes "antichain data |" pack tokens show batches
 completes "antichain data pa|" pack
 completes "antichain train --sched|" --schedule
 completes "antichain train --schedule zb|" zb-h1 zb-h2 zb-v
