@@ -62,7 +62,8 @@ struct OneStage {
   int64_t ring_bytes(const Policy& policy, int microbatches) const {
     const Schedule schedule = make_schedule(profile, plan, policy, microbatches);
     int64_t bytes = 0;
-    for (const Buffer& buffer : compile(schedule, profile, plan).ranks[0].buffers)
+    const Program program = compile(schedule, profile, plan);
+    for (const Buffer& buffer : program.ranks[0].buffers)
       if (!buffer.passing && buffer.content != Content::input) bytes += buffer.spec.bytes() * buffer.copies;
     return bytes;
   }
