@@ -170,7 +170,7 @@ TEST_P(SameBits, WhateverIsComputedAgain) {
   };
   for (const Policy& policy : policies()) {
     if (!policy.trains || (!GetParam().every_schedule && policy.placement != Placement::one_stage)) continue;
-    for (const int ranks : GetParam().every_schedule ? std::vector{1, 2, 3, 4} : std::vector{2})
+    for (const int ranks : GetParam().every_schedule ? std::vector{1, 3} : std::vector{2})
       expect(ranks, policy);
   }
 }
