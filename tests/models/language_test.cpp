@@ -114,8 +114,8 @@ TEST_P(Language, InDoublePrecisionGivesTheirLossAndGradients) {
   }
 }
 
-// All gradients together: 1.5 times PyTorch's error. A single tensor of two dozen numbers has an error that is
-// a matter of chance, so that its limit is three times PyTorch's.
+// All gradients together: 1.5 times PyTorch's error. A single tensor of two dozen numbers has an error that
+// is a matter of chance, so that its limit is three times PyTorch's.
 TEST_P(Language, ErrorsAreAtMostOneAndAHalfTimesPyTorchs) {
   std::string why;
   const Backend* engine = judged_engine(why);
