@@ -266,8 +266,7 @@ void GraphFile::check_uses() {
         if (integers && !takes_integers(*node.op, i, node.inputs.size()))
           fail(node, fmt::format("it computes with the integers of '{}'", inputs_[from].name),
                "a loss takes them, as labels, an embedding, as numbers of its rows, attention, as documents, "
-               "and "
-               "rotary positions");
+               "and rotary positions");
         if (!integers && takes_integers(*node.op, i, node.inputs.size()) && !labels)
           fail(node, fmt::format("it wants integers, which '{}' has not", inputs_[from].name),
                "give the input the dtype int32");

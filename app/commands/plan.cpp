@@ -94,7 +94,7 @@ void compare(const PlanCommandOptions& options, const Profile& profile, const Pl
 // Returns whether the runtime can read the plan that the task makes.
 bool can_be_written(const std::string& runtime, const Profile& profile, const PlanTask& task) {
   try {
-    plan_for(runtime, task.choice.plan(profile, task.options, task.method), profile);
+    plan_for(runtime, plan_here(profile, task), profile);
     return true;
   } catch (const Error&) {
     return false;

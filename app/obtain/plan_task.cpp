@@ -213,13 +213,15 @@ PlanTask plan_task(const PlanningOptions& planning, const GivenFiles& given, con
   return task;
 }
 
+Plan plan_here(const Profile& profile, const PlanTask& task) {
+  if (task.recomputation.none()) return task.choice.plan(profile, task.options, task.method);
+  Plan plan = task.choice.plan(recomputing(profile, task.recomputation), task.options, task.method);
+  recompute(plan, profile, task.recomputation);
+  return task.choice.judge(profile, plan, task.options);
+}
+
 Plan obtain_plan(const GivenFiles& given, const Profile& profile, const PlanTask& task) {
-  if (!task.given) {
-    if (task.recomputation.none()) return task.choice.plan(profile, task.options, task.method);
-    Plan plan = task.choice.plan(recomputing(profile, task.recomputation), task.options, task.method);
-    recompute(plan, profile, task.recomputation);
-    return task.choice.judge(profile, plan, task.options);
-  }
+  if (!task.given) return plan_here(profile, task);
   std::optional<Schedule> written;
   if (!is_training_policy(task.schedule)) written = obtain_schedule(given, task, profile, *task.given);
   return task.choice.judge(profile, *task.given, task.options, written);

@@ -41,6 +41,9 @@ void check_ranks(const PlanningOptions&, const GivenFiles&, int ranks);
 // Throws one where the plan has another number of ranks than the job.
 void check_ranks(const Plan&, int ranks);
 
+// Plans by the task's method, for stages that recompute what was asked for. Throws Error as
+// ScheduleChoice::plan does.
+Plan plan_here(const Profile&, const PlanTask&);
 // Returns the given plan with new costs, else a plan made here. A given plan's step is that of the given
 // schedule. Throws Error when a stage does not fit its device, and when the schedule does not fit the plan.
 Plan obtain_plan(const GivenFiles&, const Profile&, const PlanTask&);

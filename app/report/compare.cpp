@@ -47,7 +47,7 @@ Comparison::Comparison(const Profile& profile, const PlanTask& asked) : profile_
     row.asked = method == Method::antichain || replicas.automatic ||
                 (replicas.off() && method != Method::data_parallel);
     try {
-      row.plan = row.task.choice.plan(profile, row.task.options, row.task.method);
+      row.plan = plan_here(profile, row.task);
     } catch (const Error& error) {
       if (error.code() == ExitCode::failure) throw;
       row.refusal = error;

@@ -35,6 +35,14 @@ void check_equal_replicas(const Plan& plan, const RuntimeFormat& runtime) {
           "plan with --replicas off");
 }
 
+void check_nothing_is_recomputed(const Plan& plan, const std::string& runtime) {
+  for (size_t s = 0; s < plan.stages.size(); ++s)
+    if (!plan.stages[s].recomputed.empty())
+      throw Error(
+          fmt::format("stage {} of the plan recomputes nodes, which a plan for {} can't say", s, runtime),
+          "plan without --recompute, and have that runtime recompute");
+}
+
 // Returns an input of the node that the node changes and that lies in another part, or -1. PyTorch can't
 // train a stage that changes its own input. Which of several inputs is changed is not known, so each counts.
 int changed_in_another_part(const Profile& profile, int node, const std::vector<int>& part_of) {
@@ -99,6 +107,7 @@ std::string plan_for(const std::string& name, const Plan& plan, const Profile& p
   validate(plan, profile);
   const RuntimeFormat& runtime = format_for(name);
   check_equal_replicas(plan, runtime);
+  check_nothing_is_recomputed(plan, name);
   check_nothing_is_changed_across_a_cut(plan, profile);
   return runtime.text(plan, profile);
 }

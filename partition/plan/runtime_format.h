@@ -37,8 +37,8 @@ std::vector<std::string> runtime_names();
 Layers layers_for(const std::string& runtime, const Profile&, SplitCuts = SplitCuts::any_at_once);
 
 // Returns the plan as that runtime reads it. Throws Error when the plan is not valid for the profile, when
-// there is no runtime of that name, and when the format can't say where the plan cuts; that error names the
-// stages and the nodes.
+// there is no runtime of that name, when a stage recomputes nodes, and when the format can't say where the
+// plan cuts; that error names the stages and the nodes.
 std::string plan_for(const std::string& runtime, const Plan&, const Profile&);
 
 // These are the functions of the rows. Each throws Error as above. Their plans are valid and have equally

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "partition/plan/recompute.h"
+#include "partition/plan/runtime_format.h"
 #include "partition/plan/stage_cost.h"
 #include "pipeline/program/program.h"
 #include "pipeline/schedule/policy.h"
@@ -119,6 +120,12 @@ TEST(Recomputation, RefusesWhatCanNotBeRecomputed) {
   expect_error([&] { validate(plan, profile); }, {"recomputes node 4 (n3) in stage 0, but it is a loss"});
   plan.stages[0].recomputed = {9};
   expect_error([&] { validate(plan, profile); }, {"recomputes node 9 in stage 0, which does not have it"});
+}
+
+TEST(Recomputation, IsNotInPlansForOtherRuntimes) {
+  const OneStage all({.all = true});
+  expect_error([&] { plan_for("torch", all.plan, all.profile); },
+               {"stage 0 of the plan recomputes nodes, which a plan for torch can't say"});
 }
 
 TEST(Recomputation, IsReadFromAFile) {
