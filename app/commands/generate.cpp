@@ -4,7 +4,7 @@
 //   tokens      t0 t1 … tn−1  0  0 …     a row as long as the network's; of a longer text, its last tokens
 //   logits                ↑              at the last token of the text: what comes next
 //
-// What stands behind the text changes nothing there, because no position of a causal network attends to a
+// The zeros behind the text change no logits there, because no position of a causal network attends to a
 // later one. Several ranks have a stage each, so a network may be generated from that does not fit one.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>

@@ -1,5 +1,6 @@
-// What a network's loss is reported as, beside its number, follows from the loss and the inputs: how many
-// labels were hit, and of tokens the perplexity, exp(loss), and how many a second there are.
+// A network's loss is reported with what else it says: how many labels were hit, and, where the network
+// reads tokens, the perplexity exp(loss) and the tokens a second. Which of them applies follows from loss
+// and inputs.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ struct Measures {
   bool perplexity = false;  // the loss is the mean over tokens of −log of what each one's label was given
   int64_t tokens = 0;       // of a sample; 0: the network reads none
 };
-// Of the model's own loss, its last node, and its input "tokens".
+// Returns those of the model's own loss, which is its last node, and of its input "tokens".
 Measures measures_of(const Graph&);
 
 // A ComputeRate says how well ranks use their devices: the FLOPs of a step, of which a backward has two for
