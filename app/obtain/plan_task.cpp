@@ -217,7 +217,9 @@ Plan plan_here(const Profile& profile, const PlanTask& task) {
   if (task.recomputation.none()) return task.choice.plan(profile, task.options, task.method);
   Plan plan = task.choice.plan(recomputing(profile, task.recomputation), task.options, task.method);
   recompute(plan, profile, task.recomputation);
-  return task.choice.judge(profile, plan, task.options);
+  Plan judged = task.choice.judge(profile, plan, task.options);
+  judged.planning_s = plan.planning_s;
+  return judged;
 }
 
 Plan obtain_plan(const GivenFiles& given, const Profile& profile, const PlanTask& task) {
