@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "framework/bf16.h"
+#include "framework/computed.h"
 #include "framework/random.h"
 #include "layers/conv2d.h"
 #include "layers/conv_transpose2d.h"
@@ -322,6 +323,11 @@ bool carries_out(const Backend& backend, const OpCase& c) {
 }
 
 bool by_onednn(const OpCase& c) {
+  if (const auto* computed = dynamic_cast<const Computed*>(c.op.get())) {
+    OpCase of = c;
+    of.op = computed->options.of;
+    return by_onednn(of);
+  }
   const auto left_over = [](const Conv2d& conv, const Shape& x) {
     const Shape y = conv.infer({&x, 1}).y.shape;
     return !cpu::Depthwise::of(conv, x, y, Precision::bf16) &&
