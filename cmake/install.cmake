@@ -20,7 +20,19 @@ list(APPEND headers ${headers_of_rooms})
 list(FILTER headers EXCLUDE REGEX "/cuda/")
 list(FILTER headers EXCLUDE REGEX "/mpi_[^/]*$")
 list(FILTER headers EXCLUDE REGEX "/hdf5_(objects|session)[.]h$")
-list(APPEND headers ${CMAKE_SOURCE_DIR}/layers/cpu/backend.h ${CMAKE_SOURCE_DIR}/app/run.h)
+list(APPEND headers ${CMAKE_SOURCE_DIR}/layers/cpu/backend.h ${CMAKE_SOURCE_DIR}/layers/elementwise_table.inc
+  ${CMAKE_SOURCE_DIR}/app/run.h)
+# What they include has to be there, too.
+foreach(header ${headers})
+  file(STRINGS ${header} lines REGEX "^#include \"")
+  foreach(line ${lines})
+    string(REGEX REPLACE "^#include \"([^\"]*)\".*" "${CMAKE_SOURCE_DIR}/\\1" included "${line}")
+    if(NOT included IN_LIST headers)
+      message(FATAL_ERROR
+        "${header} is installed and includes ${included}, which is not: add it in cmake/install.cmake")
+    endif()
+  endforeach()
+endforeach()
 target_sources(antichain PUBLIC FILE_SET HEADERS BASE_DIRS ${CMAKE_SOURCE_DIR} FILES ${headers})
 target_compile_features(antichain PUBLIC cxx_std_20)
 
