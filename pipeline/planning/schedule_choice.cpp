@@ -38,6 +38,12 @@ std::string subject_of_bound(const Plan& plan, const Profile& profile, const Pla
   return fmt::format("{:016x}", hash_bytes(text));
 }
 
+// Returns the options for the micro-batches that this schedule has in flight.
+PlanOptions options_of(const Schedule& schedule, PlanOptions options) {
+  options.in_flight = in_flight_of(schedule.ranks);
+  return options;
+}
+
 void set_pace(Plan& plan, const PlannedOrder& order) {
   plan.step_s = order.step_s, plan.period_s = order.period_s;
 }
@@ -69,6 +75,7 @@ Plan ScheduleChoice::plan(const Profile& profile, const PlanOptions& options, Me
 
 Plan ScheduleChoice::judge(const Profile& profile, const Plan& given, const PlanOptions& asked,
                            const std::optional<Schedule>& schedule) const {
+  if (planned() && !schedule) return judge(profile, given, asked, this->schedule(profile, given, asked));
   PlanOptions options = asked;
   options.objective = objective(asked);
   options.chunks = std::max(1, int(given.stages.size()) / given.ranks());
@@ -79,8 +86,9 @@ Plan ScheduleChoice::judge(const Profile& profile, const Plan& given, const Plan
   } else {
     its = pace(profile, given, policy(), options.microbatches, options.cluster, options.steps);
   }
-  Plan plan =
-      finish_plan(profile, on_so_many(options, policy(), given.ranks()), given.stages, given.method, 0);
+  Plan plan = finish_plan(
+      profile, planned() && learns(*schedule) ? options_of(*schedule, options) : on_so_many(options, policy(), given.ranks()),
+      given.stages, given.method, 0);
   plan.step_s = its.step_s, plan.period_s = its.period_s;
   check_memory(plan, options.cluster);
   plan.lower_bound_s = 0;
@@ -107,14 +115,22 @@ Plan ScheduleChoice::search(const Profile& profile, const PlanOptions& asked, Me
   const auto begin = [&](auto search) {
     searches.push_back(std::async(std::launch::async | std::launch::deferred, std::move(search)));
   };
-  for (const Policy* cut_for : {&policy(), &Policy::one_f_one_b})
-    begin([&, cut_for] {
-      CutAndOrder found{.plan = plan_network(profile, options, method, *cut_for)};
+  const auto begin_by = [&](const Policy& cut_for, int chunks) {
+    begin([&, chunks] {
+      PlanOptions by = options;
+      by.chunks = chunks;
+      CutAndOrder found;
+      found.plan = plan_network(profile, by, method, cut_for);
       found.order = order(profile, found.plan, options, {.effort = effort_to_compare});
       return found;
     });
-  if (of_a_step(options.objective) && method == Method::antichain && !options.at_most)
-    begin([&] { return together(profile, options); });
+  };
+  for (const Policy* cut_for : {&policy(), &Policy::one_f_one_b}) begin_by(*cut_for, 1);
+  const bool free = of_a_step(options.objective) && method == Method::antichain && !options.at_most;
+  if (free) begin([&] { return together(profile, options); });
+  for (const Policy& of : policies())
+    if (const int chunks = default_chunks(of.placement); free && two_stages && of.trains && chunks > 1)
+      begin_by(of, chunks);
   for (const std::future<CutAndOrder>& search : searches) search.wait();
   std::optional<CutAndOrder> best;
   double bound_s = 0;  // for any plan and any order, where it is known
@@ -131,8 +147,16 @@ Plan ScheduleChoice::search(const Profile& profile, const PlanOptions& asked, Me
     }
   if (!best) std::rethrow_exception(refusal);
   Plan& plan = best->plan;
-  set_pace(plan, order(profile, plan, options, {.start = best->order.orders, .memo = memo.get()}));
+  const PlannedOrder found = order(profile, plan, options, {.start = best->order.orders, .memo = memo.get()});
+  if (has_several_stages_a_rank(plan)) {
+    const double planning_s = plan.planning_s;
+    plan = finish_plan(profile, options_of(found.schedule, options), plan.stages, plan.method, plan.states);
+    plan.planning_s = planning_s;
+  }
+  set_pace(plan, found);
+  check_memory(plan, options.cluster);
   if (of_a_step(options.objective)) {
+    if (free && two_stages) options.chunks = 2, bound_s = 0;  // for the wider choice
     if (bound_s == 0) bound_s = pace_bound_s(profile, options, true);
     plan.lower_bound_s = but_for_rounding(bound_s, plan.objective_s());
   }

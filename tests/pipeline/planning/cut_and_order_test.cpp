@@ -101,8 +101,9 @@ TEST(CutAndOrder, OneSearchIsForThePlanAndItsSchedule) {
   const PlanOptions options = options_for(Objective::period, Steps::overlapped);
   const ScheduleChoice choice{.name = std::string(planned_order)};
   const Plan plan = choice.plan(profile, options, Method::antichain);
+  const std::vector<int> limits = choice.limits(profile, plan, options);
   const OrderMemo::Asked asked{.times = pipeline_times(profile, plan, options.cluster, options.microbatches),
-                               .in_flight = choice.limits(profile, plan, options),
+                               .most_in_flight = {limits.begin(), limits.end()},
                                .steps = options.steps};
   const RankOrders* kept = choice.memo->find(asked);
   ASSERT_NE(kept, nullptr);
@@ -110,7 +111,7 @@ TEST(CutAndOrder, OneSearchIsForThePlanAndItsSchedule) {
   for (size_t s = 0; s < kept->size(); ++s) {
     RankOrder order;
     for (const Action& a : schedule.ranks[s])
-      if (computes(a.verb)) order.push_back({a.verb, a.microbatch});
+      if (computes(a.verb)) order.push_back({a.verb, a.stage, a.microbatch});
     EXPECT_EQ(order, (*kept)[s]);
   }
 }
