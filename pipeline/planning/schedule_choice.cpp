@@ -86,9 +86,10 @@ Plan ScheduleChoice::judge(const Profile& profile, const Plan& given, const Plan
   } else {
     its = pace(profile, given, policy(), options.microbatches, options.cluster, options.steps);
   }
-  Plan plan = finish_plan(
-      profile, planned() && learns(*schedule) ? options_of(*schedule, options) : on_so_many(options, policy(), given.ranks()),
-      given.stages, given.method, 0);
+  Plan plan = finish_plan(profile,
+                          planned() && learns(*schedule) ? options_of(*schedule, options)
+                                                         : on_so_many(options, policy(), given.ranks()),
+                          given.stages, given.method, 0);
   plan.step_s = its.step_s, plan.period_s = its.period_s;
   check_memory(plan, options.cluster);
   plan.lower_bound_s = 0;
@@ -127,10 +128,18 @@ Plan ScheduleChoice::search(const Profile& profile, const PlanOptions& asked, Me
   };
   for (const Policy* cut_for : {&policy(), &Policy::one_f_one_b}) begin_by(*cut_for, 1);
   const bool free = of_a_step(options.objective) && method == Method::antichain && !options.at_most;
-  if (free) begin([&] { return together(profile, options); });
-  for (const Policy& of : policies())
-    if (const int chunks = default_chunks(of.placement); free && two_stages && of.trains && chunks > 1)
-      begin_by(of, chunks);
+  if (free) begin([&] { return together(profile, options, policy()); });
+  for (const Policy& of : policies()) {
+    const int chunks = default_chunks(of.placement);
+    if (!free || !two_stages || !of.trains || chunks == 1) continue;
+    begin_by(of, chunks);
+    if (of.placement == Placement::loop || of.name == "zb-v")
+      begin([&, chunks] {
+        PlanOptions by = options;
+        by.chunks = chunks;
+        return together(profile, by, of);
+      });
+  }
   for (const std::future<CutAndOrder>& search : searches) search.wait();
   std::optional<CutAndOrder> best;
   double bound_s = 0;  // for any plan and any order, where it is known
@@ -163,8 +172,11 @@ Plan ScheduleChoice::search(const Profile& profile, const PlanOptions& asked, Me
   return plan;
 }
 
-CutAndOrder ScheduleChoice::together(const Profile& profile, const PlanOptions& options) const {
-  const StageLimits limits = [&](const StageSums& sums, const std::vector<int>& device) {
+CutAndOrder ScheduleChoice::together(const Profile& profile, const PlanOptions& options,
+                                     const Policy& cut_for) const {
+  SearchLimits limits;
+  limits.of_plan = [&](const Plan& plan) { return this->limits(profile, plan, options); };
+  limits.of_stages = [&](const StageSums& sums, const std::vector<int>& device) {
     const int stages = int(sums.stages.size());
     std::vector<int> of_stage = given_limits(stages);
     for (int s = 0; in_flight.empty() && s < stages; ++s)
@@ -173,7 +185,7 @@ CutAndOrder ScheduleChoice::together(const Profile& profile, const PlanOptions& 
           sums.stages[size_t(s)].held_bytes, sums.stages[size_t(s)].kept_bytes));
     return of_stage;
   };
-  return cut_and_order(profile, options, policy(), limits);
+  return cut_and_order(profile, options, cut_for, limits);
 }
 
 // Returns nothing where none are given.

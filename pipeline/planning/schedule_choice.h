@@ -64,7 +64,7 @@ struct ScheduleChoice {
 
  private:
   Plan search(const Profile&, const PlanOptions&, Method) const;
-  CutAndOrder together(const Profile&, const PlanOptions&) const;
+  CutAndOrder together(const Profile&, const PlanOptions&, const Policy&) const;
   PlannedOrder order(const Profile&, const Plan&, const PlanOptions&, OrderRequest) const;
   std::vector<int> given_limits(int ranks) const;
 };
