@@ -11,6 +11,7 @@
 #include "framework/printable.h"
 #include "pipeline/planning/order_bound.h"
 #include "pipeline/planning/order_search.h"
+#include "pipeline/program/program.h"
 #include "pipeline/simulate/simulate.h"
 
 namespace antichain {
@@ -197,6 +198,27 @@ std::string describe_order(const PlanTask& task, const Profile& profile, const P
         "Order", fmt::format("searched, its {} proved optimal: no order {} has a shorter one", what, limits));
   return labelled("Order", fmt::format("searched, its {} at most {:.2f} % longer than the shortest {}", what,
                                        (pace_s / bound_s - 1) * 100, limits));
+}
+
+std::string describe_faster(const Plan& plan, const Profile& profile, const PlanTask& task) {
+  constexpr double most_seconds = 1, least_gain = 0.01;
+  if (!is_training_policy(task.schedule) || task.given || plan.ranks() == 1 || has_replicas(plan) ||
+      has_several_stages_a_rank(plan) || !task.recomputation.none() || task.method != Method::antichain)
+    return "";
+  const ScheduleChoice automatic{.name = std::string(planned_order)};
+  const std::optional<CutAndOrder> found = automatic.glance(profile, task.options, most_seconds);
+  if (!found || found->order.pace_s() > plan.pace_s() * (1 - least_gain)) return "";
+  const auto gibibytes = [&](const Plan& of, const Schedule& schedule) {
+    return double(std::ranges::max(peak_memory_bytes(schedule, of, profile))) / double(1 << 30);
+  };
+  const bool several = has_several_stages_a_rank(found->plan);
+  return labelled(
+      "Faster",
+      fmt::format("--schedule auto: {} ms or less instead of {}{}, same bits, {:.3g} GiB on the fullest rank "
+                  "instead of {:.3g}",
+                  milliseconds(found->order.pace_s()), milliseconds(plan.pace_s()),
+                  several ? ", two stages a rank" : "", gibibytes(found->plan, found->order.schedule),
+                  gibibytes(plan, task.choice.schedule(profile, plan, task.options))));
 }
 
 std::string describe_step(const Plan& plan, const Profile& profile, const PlanTask& task) {

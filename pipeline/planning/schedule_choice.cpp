@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <future>
 #include <optional>
@@ -21,7 +22,8 @@ namespace antichain {
 
 namespace {
 
-constexpr double effort_to_compare = 0.1;  // share of the budget for the order of each plan that is compared
+// Shares of the budget for the order of each plan that is compared.
+constexpr double effort_to_compare = 0.1, effort_of_a_glance = 0.02;
 
 constexpr std::string_view any_order = "any";
 
@@ -170,6 +172,28 @@ Plan ScheduleChoice::search(const Profile& profile, const PlanOptions& asked, Me
     plan.lower_bound_s = but_for_rounding(bound_s, plan.objective_s());
   }
   return plan;
+}
+
+std::optional<CutAndOrder> ScheduleChoice::glance(const Profile& profile, const PlanOptions& options,
+                                                  double seconds) const {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  std::optional<CutAndOrder> best;
+  for (const char* name : {"zb-h1", "zb-v", "interleaved"}) {
+    const Policy& cut_for = antichain::policy(name);
+    PlanOptions by = options;
+    by.objective = Objective::compute_or_transfer;
+    by.chunks = default_chunks(cut_for.placement);
+    if (std::chrono::steady_clock::now() > end) break;
+    try {
+      CutAndOrder found;
+      found.plan = plan_network(profile, by, Method::antichain, cut_for);
+      found.order = order(profile, found.plan, options, {.effort = effort_of_a_glance});
+      if (!best || found.order.pace_s() < best->order.pace_s()) best = std::move(found);
+    } catch (const Error& error) {
+      if (error.code() == ExitCode::failure) throw;
+    }
+  }
+  return best;
 }
 
 CutAndOrder ScheduleChoice::together(const Profile& profile, const PlanOptions& options,

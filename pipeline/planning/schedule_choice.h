@@ -50,6 +50,10 @@ struct ScheduleChoice {
   // kept. The plan's step is that of its order, which `schedule` returns without another search. Its bound
   // holds for any such plan and any order.
   Plan plan(const Profile&, const PlanOptions&, Method) const;
+  // Returns a plan and an order that `auto` can have, found at first sight: it orders what is cut by the
+  // bottleneck for one stage a rank and for two, a little. It begins nothing after so many seconds. Returns
+  // nothing where none fits.
+  std::optional<CutAndOrder> glance(const Profile&, const PlanOptions&, double seconds) const;
   // Returns the stages of a given plan with their costs and their step, that of `schedule` where one is
   // given. A plan from a file says what is done where. What that costs depends on the cluster and the step,
   // and an edited plan's figures are out of date. The plan's own number of stages replaces that of the
