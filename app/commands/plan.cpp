@@ -126,7 +126,8 @@ void answer(const PlanCommandOptions& options, const GivenFiles& given, const Pr
     write_output(options.antichains_file, draw_antichains(profile, options.planning.max_states));
   if (options.compare) return compare(options, profile, task);
   const Plan plan = obtain_plan(given, profile, task);
-  fmt::print("{}{}", describe(plan, profile, task), describe_step(plan, profile, task));
+  fmt::print("{}{}{}", describe(plan, profile, task), describe_step(plan, profile, task),
+             describe_faster(plan, profile, task));
   write_plan(options, plan, profile);
 }
 

@@ -130,13 +130,17 @@ void check_order(const PlanningOptions& planning, const std::string& schedule) {
   if (planning.chunks > 1 || !parse_replicas(planning.replicas).off() ||
       method(planning.method) == Method::data_parallel)
     throw Error(
-        "--schedule auto orders one stage a rank without replicas, but --chunks or replicas were asked for",
-        "leave them out, or choose a schedule by its name", ExitCode::usage);
+        "--schedule auto chooses one or two stages a rank without replicas, but --chunks or replicas were "
+        "asked "
+        "for",
+        "leave them out (--chunks 1 keeps one stage a rank), or choose a schedule by its name",
+        ExitCode::usage);
 }
 
 ScheduleChoice choice_of(const PlanningOptions& planning, const std::string& schedule) {
   if (schedule != planned_order && !is_training_policy(schedule)) return {};  // a file
-  return {.name = schedule, .in_flight = parse_in_flight(planning.in_flight)};
+  return {
+      .name = schedule, .in_flight = parse_in_flight(planning.in_flight), .two_stages = planning.chunks == 0};
 }
 
 }  // namespace

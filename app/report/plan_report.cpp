@@ -11,6 +11,7 @@
 #include "framework/printable.h"
 #include "pipeline/planning/order_bound.h"
 #include "pipeline/planning/order_search.h"
+#include "pipeline/program/program.h"
 #include "pipeline/simulate/simulate.h"
 
 namespace antichain {
@@ -156,10 +157,7 @@ std::string describe(const PlanTask& task) {
   return fmt::format("Objective {}{}, {} under {}\nLink {}\n", name_of(objective),
                      objective != task.options.objective ? " (steps overlap)" : "",
                      counted(task.options.microbatches, "micro-batch", "micro-batches"),
-                     task.schedule == planned_order
-                         ? fmt::format("{} (stages cut for {})", planned_order, task.policy.name)
-                         : task.policy.name,
-                     task.link) +
+                     task.schedule == planned_order ? planned_order : task.policy.name, task.link) +
          task.backward_split;
 }
 
@@ -186,19 +184,41 @@ std::string describe(const Plan& plan, const Profile& profile, const PlanTask& t
 std::string describe_order(const PlanTask& task, const Profile& profile, const Plan& plan, double pace_s) {
   const OrderEstimate estimate(profile, plan, task.options.cluster, task.options.microbatches);
   const std::vector<int> limits_of_ranks = task.choice.limits(profile, plan, task.options);
-  std::vector<int> of_stage;
-  for (const PlanStage& stage : plan.stages) of_stage.push_back(limits_of_ranks[size_t(stage.ranks.front())]);
-  const double bound_s = order_bound_s(estimate, of_stage, task.options.steps);
-  const bool equal = std::ranges::count(of_stage, of_stage.front()) == int64_t(of_stage.size());
+  std::vector<int> by_rank(limits_of_ranks.size());  // as the estimate numbers ranks
+  for (int s = 0; s < estimate.stages(); ++s)
+    by_rank[size_t(estimate.rank_of(s))] = limits_of_ranks[size_t(plan.stages[size_t(s)].ranks.front())];
+  const double bound_s = order_bound_s(estimate, by_rank, task.options.steps);
+  const bool equal = std::ranges::count(by_rank, by_rank.front()) == int64_t(by_rank.size());
   const std::string limits =
       fmt::format("of this plan with at most {} micro-batches in flight",
-                  equal ? fmt::format("{}", of_stage.front()) : fmt::format("{}", fmt::join(of_stage, ", ")));
+                  equal ? fmt::format("{}", by_rank.front()) : fmt::format("{}", fmt::join(by_rank, ", ")));
   const char* what = task.options.steps == Steps::overlapped ? "period" : "step";
   if (pace_s <= bound_s * (1 + 1e-9))
     return labelled(
         "Order", fmt::format("searched, its {} proved optimal: no order {} has a shorter one", what, limits));
   return labelled("Order", fmt::format("searched, its {} at most {:.2f} % longer than the shortest {}", what,
                                        (pace_s / bound_s - 1) * 100, limits));
+}
+
+std::string describe_faster(const Plan& plan, const Profile& profile, const PlanTask& task) {
+  constexpr double most_seconds = 1, least_gain = 0.01;
+  if (!is_training_policy(task.schedule) || task.given || plan.ranks() == 1 || has_replicas(plan) ||
+      has_several_stages_a_rank(plan) || !task.recomputation.none() || task.method != Method::antichain)
+    return "";
+  const ScheduleChoice automatic{.name = std::string(planned_order)};
+  const std::optional<CutAndOrder> found = automatic.glance(profile, task.options, most_seconds);
+  if (!found || found->order.pace_s() > plan.pace_s() * (1 - least_gain)) return "";
+  const auto gibibytes = [&](const Plan& of, const Schedule& schedule) {
+    return double(std::ranges::max(peak_memory_bytes(schedule, of, profile))) / double(1 << 30);
+  };
+  const bool several = has_several_stages_a_rank(found->plan);
+  return labelled(
+      "Faster",
+      fmt::format("--schedule auto: {} ms or less instead of {}{}, same bits, {:.3g} GiB on the fullest rank "
+                  "instead of {:.3g}",
+                  milliseconds(found->order.pace_s()), milliseconds(plan.pace_s()),
+                  several ? ", two stages a rank" : "", gibibytes(found->plan, found->order.schedule),
+                  gibibytes(plan, task.choice.schedule(profile, plan, task.options))));
 }
 
 std::string describe_step(const Plan& plan, const Profile& profile, const PlanTask& task) {

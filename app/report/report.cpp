@@ -33,9 +33,8 @@ std::string describe(const Timeline& timeline, const Plan& plan, const Profile& 
   });
   const std::string rate =
       images > 0 ? fmt::format(", {:.1f} {}/s", images / timeline.period_s, text ? "samples" : "images") : "";
-  const std::string order = task.schedule == planned_order && !has_several_stages_a_rank(plan)
-                                ? describe_order(task, profile, plan, timeline.period_s)
-                                : "";
+  const std::string order =
+      task.schedule == planned_order ? describe_order(task, profile, plan, timeline.period_s) : "";
   const std::string period =
       timeline.period_s < timeline.step_s
           ? fmt::format("; steps overlap, {} ms from one to the next", milliseconds(timeline.period_s))

@@ -14,49 +14,53 @@
 namespace antichain {
 namespace {
 
-// Climbs may spend so much in every turn, in the unit of CutScorer::spent().
+// Climbs may spend so much in every turn, in the unit of CutScorer::spent(). All budgets are for one stage a
+// rank; there are more cuts and orders of several.
+constexpr double for_several = 4;
 constexpr int64_t turn_climb_budget = 2'000'000, turn_wander_budget = 4'000'000;
 constexpr int64_t bound_cost = 300;  // of a bound, in that unit
 constexpr double first_effort = 0.1, later_effort = 0.25;
-constexpr int most_rounds = 3;
+constexpr int most_rounds = 3, most_rounds_of_several = 8;
 constexpr size_t most_orders = 3;  // cuts whose order is searched at first
 constexpr double near_slacks[] = {0, 0.01, 0.02, 0.05, 0.1};
 
 class CutAndOrderSearch {
  public:
   CutAndOrderSearch(const Profile& profile, const PlanOptions& options, const Policy& policy,
-                    const StageLimits& limits)
+                    const SearchLimits& limits)
       : profile_(profile),
+        policy_(policy),
         options_(on_so_many(options, policy, options.stages)),
+        by_device_(one_device_a_stage(options_, policy)),
         limits_(limits),
         priced_(with_updates(profile, options.microbatches)),
-        search_(priced_, options_),
+        search_(priced_, by_device_),
         best_(search_.best()),
         score_(profile, options_, policy, *best_.dag, *best_.placements),
         climb_(score_) {}
 
   CutAndOrder run() {
     const auto start = std::chrono::steady_clock::now();
-    by_bound();
+    if (options_.chunks == 1) by_bound();
     std::vector<ScoredCuts> found = candidates();
     if (found.empty())
       throw Error("no cut whose order can be searched fits the devices", "ask for more devices or memory",
                   ExitCode::usage);
     for (size_t i = 0; i < std::min(most_orders, found.size()); ++i) {
-      found[i] = climb_.climb(found[i], turn_climb_budget);
-      if (i == 0) found[i] = climb_.wander(found[i], turn_wander_budget);
+      found[i] = climb_.climb(found[i], budget(turn_climb_budget));
+      if (i == 0) found[i] = climb_.wander(found[i], budget(turn_wander_budget));
     }
     for (size_t i = 0; i < std::min(most_orders, found.size()); ++i)
-      try_order(found[i].cuts, {}, first_effort);
-    for (int round = 0; round < most_rounds; ++round) {
+      try_order(found[i].cuts, {}, first_effort * more_);
+    for (int round = 0; round < (more_ > 1 ? most_rounds_of_several : most_rounds); ++round) {
       const PlannedOrder before = result_->order;
       if (before.proved()) break;
       by_order(before.orders);
       const std::optional<Score> now = score_(cuts_);
       if (!now) break;
       const ScoredCuts better =
-          climb_.wander(climb_.climb({cuts_, *now}, turn_climb_budget), turn_wander_budget);
-      try_order(better.cuts, before.orders, later_effort);
+          climb_.wander(climb_.climb({cuts_, *now}, budget(turn_climb_budget)), budget(turn_wander_budget));
+      try_order(better.cuts, before.orders, later_effort * more_);
       if (result_->order.pace_s() >= before.pace_s() * (1 - 1e-6)) break;
     }
     result_->plan.planning_s =
@@ -65,8 +69,15 @@ class CutAndOrderSearch {
   }
 
  private:
+  int64_t budget(int64_t of_one) const { return int64_t(double(of_one) * more_); }
   std::vector<int> devices(const Cuts& cuts) const {
     std::vector<int> device;
+    if (options_.chunks > 1) {
+      const Ranks ranks = ranks_of_stages(options_, policy_, int(cuts.moves.size()));
+      for (const std::vector<int>& of_stage : ranks.of_stage)
+        device.push_back(ranks.device[size_t(of_stage.front())]);
+      return device;
+    }
     for (const std::vector<int>& crew : best_.placements->devices(cuts.moves)) device.push_back(crew.front());
     return device;
   }
@@ -78,7 +89,8 @@ class CutAndOrderSearch {
     score_.score_by(
         [this](const StageSums& sums, const Cuts& cuts) {
           const std::vector<int> device = devices(cuts);
-          return order_bound_s(OrderEstimate(times(sums, device)), limits_(sums, device), options_.steps);
+          return order_bound_s(OrderEstimate(times(sums, device)), limits_.of_stages(sums, device),
+                               options_.steps);
         },
         bound_cost);
   }
@@ -90,7 +102,7 @@ class CutAndOrderSearch {
           estimate_.set(times(sums, devices(cuts)));
           return estimate_.pace_s(orders, options_.steps);
         },
-        4 * plays * 3 * options_.stages * options_.microbatches);
+        4 * plays * 3 * options_.stages * options_.chunks * options_.microbatches);
   }
 
   std::vector<ScoredCuts> candidates() {
@@ -109,15 +121,10 @@ class CutAndOrderSearch {
 
   // Searches the order of these cuts and keeps both where that is the best so far.
   void try_order(const Cuts& cuts, std::optional<RankOrders> start, double effort) {
-    Plan plan = search_.plan_of({best_.dag, best_.placements, cuts, 0});
-    StageAdder add(profile_);
-    const StageSums& sums = add(plan.stage_of(int(profile_.nodes.size())), int(plan.stages.size()));
-    const std::vector<int> of_stage = limits_(sums, devices(cuts));
-    std::vector<int> of_rank(size_t(plan.ranks()), 1);
-    for (size_t s = 0; s < plan.stages.size(); ++s)
-      of_rank[size_t(plan.stages[s].ranks.front())] = of_stage[s];
-    PlannedOrder order = plan_order(profile_, plan, options_.cluster, options_.microbatches, of_rank,
-                                    {.steps = options_.steps, .effort = effort, .start = std::move(start)});
+    Plan plan = on_its_ranks(search_.plan_of({best_.dag, best_.placements, cuts, 0}), options_, policy_);
+    PlannedOrder order =
+        plan_order(profile_, plan, options_.cluster, options_.microbatches, limits_.of_plan(plan),
+                   {.steps = options_.steps, .effort = effort, .start = std::move(start)});
     if (result_ && order.pace_s() >= result_->order.pace_s()) return;
     plan = finish_plan(profile_, options_, plan.stages, plan.method, plan.states);
     plan.step_s = order.step_s, plan.period_s = order.period_s;
@@ -126,8 +133,10 @@ class CutAndOrderSearch {
   }
 
   const Profile& profile_;
-  const PlanOptions options_;
-  const StageLimits& limits_;
+  const Policy policy_;
+  const PlanOptions options_, by_device_;  // the second as if each stage had a device
+  const double more_ = options_.chunks > 1 ? for_several : 1;
+  const SearchLimits& limits_;
   const Profile priced_;
   AntichainSearch search_;
   const Solution best_;
@@ -141,7 +150,7 @@ class CutAndOrderSearch {
 }  // namespace
 
 CutAndOrder cut_and_order(const Profile& profile, const PlanOptions& options, const Policy& policy,
-                          const StageLimits& limits) {
+                          const SearchLimits& limits) {
   return CutAndOrderSearch(profile, options, policy, limits).run();
 }
 

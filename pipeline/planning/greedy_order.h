@@ -1,8 +1,9 @@
-// A greedy order comes from playing a step through: the stage that can begin earliest comes next, and a
+// A greedy order comes from playing a step through: the rank that can begin earliest comes next, and a
 // dispatching rule chooses its action (Panwalkar and Iskander, "A Survey of Scheduling Rules", Operations
 // Research 1977). Searches start from such orders.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -10,14 +11,23 @@
 
 namespace antichain {
 
+// What ranks may have in flight: each micro-batch of a stage takes `takes`, and a rank has room for `most`.
+struct InFlightLimits {
+  std::vector<int64_t> takes;  // by stage
+  std::vector<int64_t> most;   // by rank, numbered as in PipelineTimes
+  // Returns the most that the rank has in flight at once, from the beginning of F to the end of W.
+  int64_t peak(const RankOrder&) const;
+  bool keep(int rank, const RankOrder& order) const { return peak(order) <= most[size_t(rank)]; }
+};
+
 struct DispatchingRule {
   bool gradients_first = true;  // an input half before a forward where both are there
   double patience = 0;          // waits for what comes within so many lengths of a weight half
 };
 
-// Keeps the limits `in_flight`, which are by stage. Stages begin at the given times; {} means that all begin
-// at 0. Returns nothing where all stages get stuck before the step is done.
-std::optional<RankOrders> greedy_order(const OrderEstimate&, const std::vector<int>& in_flight,
-                                       DispatchingRule, const std::vector<double>& begins_s = {});
+// Keeps the limits. Of several stages of a rank the latest goes first. Ranks begin at the given times; {}
+// means that all begin at 0. Returns nothing where all ranks get stuck before the step is done.
+std::optional<RankOrders> greedy_order(const OrderEstimate&, const InFlightLimits&, DispatchingRule,
+                                       const std::vector<double>& begins_s = {});
 
 }  // namespace antichain

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "framework/error.h"
+#include "partition/plan/finish_plan.h"
 #include "pipeline/planning/round_trip_bound.h"
 
 namespace antichain {
@@ -98,7 +99,8 @@ double critical_path_s(const Profile& profile, double fastest, bool halves) {
 
 double pace_bound_s(const Profile& profile, const PlanOptions& options, bool halves,
                     const AntichainSearch* made) {
-  if (!made) {
+  const bool several = options.chunks > 1;
+  if (!made && !several) {
     PlanOptions free = options;
     free.objective = Objective::compute;
     for (Device& device : free.cluster.devices) device.memory_bytes = 0;
@@ -108,8 +110,11 @@ double pace_bound_s(const Profile& profile, const PlanOptions& options, bool hal
     search.best();
     return pace_bound_s(profile, options, halves, &search);
   }
-  double bound_s = load_bound_s(profile, options, made->lower_bound_ns());
-  if (options.replicas.off() && options.chunks == 1 && made->whole())
+  const int64_t bottleneck_ns =
+      several ? bound_without_search_ns(with_updates(profile, options.microbatches), options, options.stages)
+              : made->lower_bound_ns();
+  double bound_s = load_bound_s(profile, options, bottleneck_ns);
+  if (!several && options.replicas.off() && made->whole())
     bound_s = round_trip_bound_s(profile, options, *made->whole(), bound_s);
   if (options.objective == Objective::period) return bound_s;
   const double path_s = critical_path_s(profile, options.cluster.fastest_speed(), halves);

@@ -40,7 +40,8 @@ double critical_path_s(const Profile&, double fastest, bool halves = false);
 // Returns the bound for any method's plan and any order that trains: of the period where that is the
 // objective, and else of the step. `halves` is as above. It takes the search for the smallest bottleneck of
 // the network with_updates, by the objective "compute", where that has been made: if that had limits of
-// memory, the bound holds under these limits. Without one it searches, and supposes unlimited memory.
+// memory, the bound holds under these limits. Without one it searches, and supposes unlimited memory. Where
+// ranks have several stages (options.chunks), only their even load and the largest node bound the bottleneck.
 double pace_bound_s(const Profile&, const PlanOptions&, bool halves, const AntichainSearch* made = nullptr);
 
 // Returns the bound, or the step where the two differ by rounding only.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <vector>
 
 namespace antichain {
 namespace {
@@ -24,15 +25,21 @@ class OrderBounds {
   double step_s() const {
     const Ways ways = ways_of_a_step();
     double bound_s = 0;
+    if (several()) bound_s = std::ranges::max(loads_s(ways.fill));
     for (int s = 0; s < estimate_.stages(); ++s)
-      bound_s = std::max(bound_s, ways.fill[size_t(s)] + std::max(load_s(s), back_s(ways, s)));
+      bound_s = std::max(bound_s,
+                         ways.fill[size_t(s)] + (several() ? forward_s(s) + input_s(s) + ways.tail[size_t(s)]
+                                                           : std::max(load_s(s), back_s(ways, s))));
     return bound_s;
   }
 
   double period_s() const {
-    double bound_s = 0;
+    std::vector<double> busy_s(size_t(estimate_.links()) + 1, 0);
     for (const std::vector<Transfer>* transfers : {&estimate_.tensors(), &estimate_.gradients()})
-      for (const Transfer& transfer : *transfers) bound_s = std::max(bound_s, M() * transfer.seconds);
+      for (const Transfer& transfer : *transfers) busy_s[size_t(transfer.link + 1)] += M() * transfer.seconds;
+    double bound_s = std::ranges::max(busy_s);
+    if (several())
+      return std::max(bound_s, std::ranges::max(loads_s(std::vector<double>(size_t(estimate_.stages()), 0))));
     for (int root = 0; root < estimate_.stages(); ++root) {
       const Ways ways = ways_from(root);
       bound_s = std::max(bound_s, load_s(root));
@@ -48,6 +55,20 @@ class OrderBounds {
   struct Ways {
     std::vector<double> fill, tail;
   };
+
+  bool several() const { return estimate_.ranks() < estimate_.stages(); }
+  // Returns each rank's first fill with all its work.
+  std::vector<double> loads_s(const std::vector<double>& fill) const {
+    std::vector<double> of_rank(size_t(estimate_.ranks()), 0),
+        first(of_rank.size(), std::numeric_limits<double>::infinity());
+    for (int s = 0; s < estimate_.stages(); ++s) {
+      const size_t r = size_t(estimate_.rank_of(s));
+      of_rank[r] += M() * (forward_s(s) + input_s(s) + weight_s(s)) + estimate_.times(s).update_s;
+      first[r] = std::min(first[r], fill[size_t(s)]);
+    }
+    for (size_t r = 0; r < of_rank.size(); ++r) of_rank[r] += first[r];
+    return of_rank;
+  }
 
   int M() const { return estimate_.microbatches(); }
   int limit(int s) const { return std::min(in_flight_[size_t(s)], M()); }

@@ -13,6 +13,9 @@
 // Where steps overlap, a rank begins the next step after its own update. So the period is no shorter than the
 // span of any rank from its first forward to its update, which has the same bounds with `fill` and the way
 // back counted from that rank. Nor is the period shorter than the time that any link needs for a step.
+//
+// Where ranks have several stages, only these hold: all work of a rank, behind the fill of its first stage,
+// the way of one micro-batch there and back, and the time that a link needs.
 #pragma once
 
 #include <vector>
@@ -22,7 +25,8 @@
 
 namespace antichain {
 
-// Returns the bound in seconds, of the step or of the period. `in_flight` is by stage.
+// Returns the bound in seconds, of the step or of the period. `in_flight` is by rank, numbered as in
+// PipelineTimes.
 double order_bound_s(const OrderEstimate&, const std::vector<int>& in_flight, Steps = Steps::apart);
 
 }  // namespace antichain

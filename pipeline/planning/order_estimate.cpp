@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "framework/error.h"
@@ -13,9 +14,9 @@ namespace {
 constexpr double not_yet = -1;
 
 void check(const Plan& plan) {
-  if (has_replicas(plan) || has_several_stages_a_rank(plan))
-    throw Error("an order is searched for a plan with one stage a rank and no replicas, and this is another",
-                "choose a schedule by its name, or plan without --replicas and --chunks", ExitCode::usage);
+  if (has_replicas(plan))
+    throw Error("an order is searched for a plan without replicas, and this one has them",
+                "choose a schedule by its name, or plan without --replicas", ExitCode::usage);
 }
 
 }  // namespace
@@ -23,16 +24,24 @@ void check(const Plan& plan) {
 PipelineTimes pipeline_times(const StageSums& sums, const Cluster& cluster, const std::vector<int>& device,
                              double overhead_s, int microbatches) {
   PipelineTimes times{.microbatches = microbatches};
-  for (size_t s = 0; s < sums.stages.size(); ++s)
+  std::map<int, int> rank_on;
+  for (size_t s = 0; s < sums.stages.size(); ++s) {
+    times.rank_of.push_back(rank_on.emplace(device[s], int(rank_on.size())).first->second);
     times.stages.push_back(stage_times(sums.stages[s], overhead_s, cluster.device(device[s]).speed));
-  for (const Traffic& t : sums.traffic) {
-    const int from = device[size_t(t.from_stage)], to = device[size_t(t.to_stage)];
-    times.tensors.push_back(
-        {t.from_stage, t.to_stage, cluster.link(from, to).seconds(t.tensor_bytes, t.tensors)});
-    if (t.gradients > 0)
-      times.gradients.push_back(
-          {t.to_stage, t.from_stage, cluster.link(to, from).seconds(t.gradient_bytes, t.gradients)});
   }
+  std::map<std::pair<int, int>, int> link_between;
+  const auto transfer = [&](int from_stage, int to_stage, int64_t bytes, int messages) {
+    const int from = device[size_t(from_stage)], to = device[size_t(to_stage)];
+    if (from == to) return Transfer{from_stage, to_stage};
+    return Transfer{from_stage, to_stage, cluster.link(from, to).seconds(bytes, messages),
+                    link_between.emplace(std::pair(from, to), int(link_between.size())).first->second};
+  };
+  for (const Traffic& t : sums.traffic) {
+    times.tensors.push_back(transfer(t.from_stage, t.to_stage, t.tensor_bytes, t.tensors));
+    if (t.gradients > 0)
+      times.gradients.push_back(transfer(t.to_stage, t.from_stage, t.gradient_bytes, t.gradients));
+  }
+  times.links = int(link_between.size());
   return times;
 }
 
@@ -50,6 +59,12 @@ OrderEstimate::OrderEstimate(PipelineTimes times) { set(std::move(times)); }
 
 void OrderEstimate::set(PipelineTimes times) {
   pipeline_ = std::move(times);
+  update_s_.clear();
+  for (size_t s = 0; s < pipeline_.stages.size(); ++s) {
+    const size_t rank = size_t(rank_of(int(s)));
+    if (rank == update_s_.size()) update_s_.push_back(0);
+    update_s_[rank] += pipeline_.stages[s].update_s;
+  }
   tensors_in_.assign(size_t(stages()), {}), tensors_out_ = gradients_in_ = gradients_out_ = tensors_in_;
   for (int i = 0; i < int(tensors().size()); ++i) {
     tensors_out_[size_t(tensors()[size_t(i)].from)].push_back(i);
@@ -59,13 +74,12 @@ void OrderEstimate::set(PipelineTimes times) {
     gradients_out_[size_t(gradients()[size_t(i)].from)].push_back(i);
     gradients_in_[size_t(gradients()[size_t(i)].to)].push_back(i);
   }
-  if (now_s_.size() != size_t(stages()) || free_s_.size() != tensors().size() + gradients().size())
-    begin_empty();
+  if (now_s_.size() != update_s_.size() || free_s_.size() != size_t(pipeline_.links)) begin_empty();
 }
 
 void OrderEstimate::begin_empty() {
-  free_s_.assign(tensors().size() + gradients().size(), 0);
-  now_s_.assign(pipeline_.stages.size(), 0);
+  free_s_.assign(size_t(pipeline_.links), 0);
+  now_s_.assign(update_s_.size(), 0);
 }
 
 double OrderEstimate::step_s(const RankOrders& orders) {
@@ -77,7 +91,7 @@ double OrderEstimate::step_s(const RankOrders& orders) {
 double OrderEstimate::period_s(const RankOrders& orders) {
   constexpr int most_steps = 24;
   repeats_ = true;
-  if (now_s_.size() != pipeline_.stages.size()) begin_empty();
+  if (now_s_.size() != update_s_.size()) begin_empty();
   const double begin_s = std::ranges::min(now_s_);  // clocks stay small, so that no digits are lost
   for (std::vector<double>* clocks : {&now_s_, &free_s_})
     for (double& s : *clocks) s = std::max(0., s - begin_s);
@@ -95,37 +109,38 @@ double OrderEstimate::period_s(const RankOrders& orders) {
   return std::numeric_limits<double>::infinity();
 }
 
-// Plays one step on the clocks as they are. Returns whether all stages come to its end.
+// Plays one step on the clocks as they are. Returns whether all ranks come to its end.
 bool OrderEstimate::play(const RankOrders& orders) {
-  const size_t stages = pipeline_.stages.size(), M = size_t(microbatches());
-  done_.resize(stages);
-  for (size_t s = 0; s < stages; ++s) done_[s].assign(orders[s].size(), {}), timed_ += int(orders[s].size());
+  const size_t ranks = update_s_.size(), M = size_t(microbatches());
+  done_.resize(ranks);
+  for (size_t r = 0; r < ranks; ++r) done_[r].assign(orders[r].size(), {}), timed_ += int(orders[r].size());
   tensor_there_s_.assign(tensors().size() * M, not_yet), tensor_from_.resize(tensors().size() * M);
   gradient_there_s_.assign(gradients().size() * M, not_yet), gradient_from_.resize(gradients().size() * M);
-  next_.assign(stages, 0);
+  next_.assign(ranks, 0);
   for (bool moved = true; moved;) {
     moved = false;
-    for (size_t s = 0; s < stages; ++s) moved = run(int(s), orders[s]) || moved;
-    for (size_t s = stages; s-- > 0;) moved = run(int(s), orders[s]) || moved;
+    for (size_t r = 0; r < ranks; ++r) moved = run(int(r), orders[r]) || moved;
+    for (size_t r = ranks; r-- > 0;) moved = run(int(r), orders[r]) || moved;
   }
-  for (size_t s = 0; s < stages; ++s) {
-    if (next_[s] < int(orders[s].size())) return false;
-    now_s_[s] += pipeline_.stages[s].update_s;
+  for (size_t r = 0; r < ranks; ++r) {
+    if (next_[r] < int(orders[r].size())) return false;
+    now_s_[r] += update_s_[r];
   }
-  last_stage_ = int(std::ranges::max_element(now_s_) - now_s_.begin());
+  last_rank_ = int(std::ranges::max_element(now_s_) - now_s_.begin());
   return true;
 }
 
-// Does what the stage can do with what has arrived so far.
-bool OrderEstimate::run(int stage, const RankOrder& order) {
-  const size_t s = size_t(stage), M = size_t(microbatches());
-  int& next = next_[s];
+// Does what the rank can do with what has arrived so far.
+bool OrderEstimate::run(int rank, const RankOrder& order) {
+  const size_t r = size_t(rank), M = size_t(microbatches());
+  int& next = next_[r];
   const int begin = next;
   for (; next < int(order.size()); ++next) {
-    const auto [verb, m] = order[size_t(next)];
+    const auto [verb, stage, m] = order[size_t(next)];
+    const size_t s = size_t(stage);
     const bool forward = verb == Verb::forward, sends = verb != Verb::backward_weight;
-    double start_s = now_s_[s];
-    At because{next > 0 ? stage : -1, next - 1};
+    double start_s = now_s_[r];
+    At because{next > 0 ? rank : -1, next - 1};
     bool ready = true;
     if (sends) {
       const auto& there = forward ? tensor_there_s_ : gradient_there_s_;
@@ -137,15 +152,19 @@ bool OrderEstimate::run(int stage, const RankOrder& order) {
     }
     if (!ready) break;
     const double end_s = start_s + pipeline_.stages[s].of(verb);
-    done_[s][size_t(next)] = {end_s, because};
-    now_s_[s] = end_s;
+    done_[r][size_t(next)] = {end_s, because};
+    now_s_[r] = end_s;
     if (!sends) continue;
     for (const int transfer : forward ? tensors_out_[s] : gradients_out_[s]) {
-      double& free_s = free_s_[size_t(transfer) + (forward ? 0 : tensors().size())];
-      free_s = std::max(free_s, end_s) + (forward ? tensors() : gradients())[size_t(transfer)].seconds;
+      const Transfer& way = (forward ? tensors() : gradients())[size_t(transfer)];
       const size_t at = size_t(transfer) * M + size_t(m);
-      (forward ? tensor_there_s_ : gradient_there_s_)[at] = free_s;
-      (forward ? tensor_from_ : gradient_from_)[at] = {stage, next};
+      double& there_s = (forward ? tensor_there_s_ : gradient_there_s_)[at];
+      there_s = end_s;
+      if (way.link >= 0) {
+        double& free_s = free_s_[size_t(way.link)];
+        there_s = free_s = std::max(free_s, end_s) + way.seconds;
+      }
+      (forward ? tensor_from_ : gradient_from_)[at] = {rank, next};
     }
   }
   return next > begin;
@@ -154,17 +173,17 @@ bool OrderEstimate::run(int stage, const RankOrder& order) {
 std::vector<OrderEstimate::At> OrderEstimate::critical_path() const {
   std::vector<At> path;
   std::vector<std::vector<int>> came;  // when the path came to each action; −1
-  for (const auto& of_stage : done_) came.emplace_back(of_stage.size(), -1);
-  At at{last_stage_, int(done_[size_t(last_stage_)].size()) - 1};
-  while (at.stage >= 0 && at.index >= 0) {
-    int& before = came[size_t(at.stage)][size_t(at.index)];
+  for (const auto& of_rank : done_) came.emplace_back(of_rank.size(), -1);
+  At at{last_rank_, int(done_[size_t(last_rank_)].size()) - 1};
+  while (at.rank >= 0 && at.index >= 0) {
+    int& before = came[size_t(at.rank)][size_t(at.index)];
     if (before >= 0) return {path.begin() + before, path.end()};  // the circle is closed
     before = int(path.size());
     path.push_back(at);
-    const At because = done_[size_t(at.stage)][size_t(at.index)].because;
-    // The first action of a stage follows its last one of the step before.
-    const bool begins = because.stage < 0 && repeats_;
-    at = begins ? At{at.stage, int(done_[size_t(at.stage)].size()) - 1} : because;
+    const At because = done_[size_t(at.rank)][size_t(at.index)].because;
+    // The first action of a rank follows its last one of the step before.
+    const bool begins = because.rank < 0 && repeats_;
+    at = begins ? At{at.rank, int(done_[size_t(at.rank)].size()) - 1} : because;
   }
   return path;
 }

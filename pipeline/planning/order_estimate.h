@@ -2,7 +2,7 @@
 // decide its length. It gives the simulator's answer up to the last bits, without making the schedule.
 // Searches for an order ask it thousands of times about one plan.
 //
-// It is for plans with one stage a rank and no replicas.
+// A rank may have several stages, but there are no replicas.
 #pragma once
 
 #include <cstdint>
@@ -17,34 +17,37 @@
 namespace antichain {
 
 // A Transfer has all tensors of a micro-batch that one stage sends to another, or their gradients on the way
-// back.
+// back. It takes no time between two stages of a rank.
 struct Transfer {
-  int from = 0, to = 0;
+  int from = 0, to = 0;  // stages
   double seconds = 0;
+  int link = -1;  // a number for each way from one rank to another; −1 within a rank
   bool operator==(const Transfer&) const = default;
 };
 
 // PipelineTimes are a plan as an order sees it.
 struct PipelineTimes {
   int microbatches = 1;
+  std::vector<int> rank_of;  // by stage; ranks are numbered by their first stages here
   std::vector<StageTimes> stages;
   std::vector<Transfer> tensors, gradients;
+  int links = 0;
   bool operator==(const PipelineTimes&) const = default;
 };
-// Throws Error for a plan with replicas or with several stages a rank.
+// Throws Error for a plan with replicas.
 PipelineTimes pipeline_times(const Profile&, const Plan&, const Cluster&, int microbatches);
-// Stage s is on device[s]; `overhead_s` is the profile's.
+// Stage s is on device[s], and a rank has all stages of its device; `overhead_s` is the profile's.
 PipelineTimes pipeline_times(const StageSums&, const Cluster&, const std::vector<int>& device,
                              double overhead_s, int microbatches);
 
-// A Computing is an F, B, I or W of a rank's own stage. A RankOrder has all that one rank computes.
+// A Computing is an F, B, I or W. A RankOrder has all that one rank computes.
 struct Computing {
   Verb verb = Verb::forward;
-  int microbatch = 0;
+  int stage = 0, microbatch = 0;
   bool operator==(const Computing&) const = default;
 };
 using RankOrder = std::vector<Computing>;
-using RankOrders = std::vector<RankOrder>;  // by stage
+using RankOrders = std::vector<RankOrder>;  // by rank, numbered as in PipelineTimes
 
 class OrderEstimate {
  public:
@@ -69,14 +72,17 @@ class OrderEstimate {
   // begins when the next one in this list, or a message of it, ends. After period_s it returns the circle of
   // actions, through one step or several, that decides the period.
   struct At {
-    int stage = 0, index = 0;
+    int rank = 0, index = 0;
     bool operator==(const At&) const = default;
   };
   std::vector<At> critical_path() const;
-  // Returns when each stage begins a step, after period_s: in the steady state.
+  // Returns when each rank begins a step, after period_s: in the steady state.
   const std::vector<double>& begins_s() const { return now_s_; }
 
   int stages() const { return int(pipeline_.stages.size()); }
+  int ranks() const { return int(update_s_.size()); }
+  int links() const { return pipeline_.links; }
+  int rank_of(int stage) const { return pipeline_.rank_of[size_t(stage)]; }
   int microbatches() const { return pipeline_.microbatches; }
   const StageTimes& times(int stage) const { return pipeline_.stages[size_t(stage)]; }
   const std::vector<Transfer>& tensors() const { return pipeline_.tensors; }
@@ -85,23 +91,24 @@ class OrderEstimate {
  private:
   struct Done {
     double end_s = 0;
-    At because;  // what it waited for last; stage −1 for nothing
+    At because;  // what it waited for last; rank −1 for nothing
   };
   void begin_empty();
   bool play(const RankOrders&);
-  bool run(int stage, const RankOrder&);
+  bool run(int rank, const RankOrder&);
 
   PipelineTimes pipeline_;
   // These are transfers by stage.
   std::vector<std::vector<int>> tensors_in_, tensors_out_, gradients_in_, gradients_out_;
-  // These are of the last step: per stage and index; per transfer and micro-batch.
+  std::vector<double> update_s_;  // by rank, of all its stages
+  // These are of the last step: per rank and index; per transfer and micro-batch.
   std::vector<std::vector<Done>> done_;
   std::vector<double> tensor_there_s_, gradient_there_s_;
   std::vector<At> tensor_from_, gradient_from_;
-  std::vector<double> free_s_;  // per transfer: when the link is free again
+  std::vector<double> free_s_;  // by link: when it is free again
   std::vector<int> next_;
   std::vector<double> now_s_;
-  int last_stage_ = 0;
+  int last_rank_ = 0;
   bool repeats_ = false;  // whether the last call was for the period
   int64_t timed_ = 0;
 };

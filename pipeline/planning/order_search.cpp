@@ -30,16 +30,6 @@ constexpr double infinite_s = std::numeric_limits<double>::infinity();
 bool begins_gradient(Verb verb) { return verb == Verb::backward || verb == Verb::backward_input; }
 bool ends(Verb verb) { return verb == Verb::backward || verb == Verb::backward_weight; }
 
-// Returns the most micro-batches in flight, from the beginning of F to the end of W.
-int most_in_flight(const RankOrder& order) {
-  int now = 0, most = 0;
-  for (const Computing& c : order) {
-    if (c.verb == Verb::forward) most = std::max(most, ++now);
-    now -= ends(c.verb);
-  }
-  return most;
-}
-
 struct Candidate {
   RankOrders orders;
   double pace_s = infinite_s;  // the step's length, or the period
@@ -54,11 +44,13 @@ class OrderSearch {
         cluster_(cluster),
         steps_(request.steps),
         memo_(request.memo),
-        asked_{.times = pipeline_times(profile, plan, cluster, microbatches), .steps = request.steps},
-        estimate_(asked_.times) {
-    for (const PlanStage& stage : plan.stages)
-      in_flight_.push_back(in_flight.at(size_t(stage.ranks.front())));
-    asked_.in_flight = in_flight_;
+        asked_{pipeline_times(profile, plan, cluster, microbatches), {}, request.steps},
+        estimate_(asked_.times),
+        ranks_(size_t(estimate_.ranks())) {
+    for (int s = 0; s < estimate_.stages(); ++s)
+      ranks_[size_t(estimate_.rank_of(s))] = plan.stages[size_t(s)].ranks.front();
+    for (const int rank : ranks_) in_flight_.push_back(in_flight.at(size_t(rank)));
+    set_limits();
     bound_s_ = order_bound_s(estimate_, in_flight_, steps_);
     const int64_t orders = 3 * most_orders_timed * int64_t(estimate_.stages()) * estimate_.microbatches();
     budget_ = int64_t(double(std::min(most_actions, orders)) * request.effort);
@@ -73,6 +65,28 @@ class OrderSearch {
   }
 
  private:
+  void set_limits() {
+    std::vector<StageSum> of_rank(ranks_.size()), of_stage;
+    std::vector<int> stages(ranks_.size(), 0);
+    for (size_t s = 0; s < plan_.stages.size(); ++s) {
+      of_stage.push_back(sum_of(profile_, plan_.stages[s].nodes, plan_.stages[s].recomputed));
+      of_rank[size_t(estimate_.rank_of(int(s)))].add(of_stage.back());
+      ++stages[size_t(estimate_.rank_of(int(s)))];
+    }
+    const auto by_bytes = [&](size_t rank) {
+      return stages[rank] > 1 && cluster_.device(plan_.device_of(ranks_[rank])).memory_bytes > 0;
+    };
+    for (size_t s = 0; s < plan_.stages.size(); ++s)
+      limits_.takes.push_back(by_bytes(size_t(estimate_.rank_of(int(s)))) ? of_stage[s].kept_bytes : 1);
+    for (size_t r = 0; r < ranks_.size(); ++r) {
+      const int64_t room = cluster_.device(plan_.device_of(ranks_[r])).memory_bytes - of_rank[r].held_bytes -
+                           of_rank[r].again_bytes;
+      limits_.most.push_back(by_bytes(r) ? std::min(room, in_flight_[r] * of_rank[r].kept_bytes)
+                                         : int64_t(in_flight_[r]) * stages[r]);
+    }
+    asked_.most_in_flight = limits_.most;
+  }
+
   Candidate search() {
     start();
     if (starts_.empty())
@@ -109,7 +123,7 @@ class OrderSearch {
   void add_greedy(const std::vector<double>& begins_s) {
     for (const bool gradients_first : {true, false})
       for (const double patience : {0., 0.5, 1.})
-        add(greedy_order(estimate_, in_flight_, {gradients_first, patience}, begins_s));
+        add(greedy_order(estimate_, limits_, {gradients_first, patience}, begins_s));
   }
 
   std::optional<RankOrders> orders_of(const Policy& policy) const {
@@ -121,16 +135,17 @@ class OrderSearch {
     } catch (const Error&) {  // it is for other placements, or numbers of micro-batches
       return std::nullopt;
     }
-    RankOrders orders(size_t(estimate_.stages()));
+    RankOrders orders(ranks_.size());
     for (const ComputeOrder& of_rank : made)
-      for (const Action& a : of_rank.actions) orders[size_t(a.stage)].push_back({a.verb, a.microbatch});
+      for (const Action& a : of_rank.actions)
+        orders[size_t(estimate_.rank_of(a.stage))].push_back({a.verb, a.stage, a.microbatch});
     return orders;
   }
 
   void add(const std::optional<RankOrders>& orders) {
     if (!orders) return;
-    for (size_t s = 0; s < orders->size(); ++s)
-      if (most_in_flight((*orders)[s]) > in_flight_[s]) return;
+    for (size_t r = 0; r < orders->size(); ++r)
+      if (!limits_.keep(int(r), (*orders)[r])) return;
     Candidate candidate{*orders, time(*orders)};
     if (candidate.pace_s == infinite_s) return;
     join_halves(candidate);
@@ -141,34 +156,38 @@ class OrderSearch {
 
   // Makes an I and the W behind it one B wherever the time does not grow, while a third of the budget lasts.
   void join_halves(Candidate& candidate) {
-    for (size_t s = 0; s < candidate.orders.size(); ++s)
-      for (size_t i = candidate.orders[s].size(); i-- > 1;) {
-        if (!joinable(candidate.orders[s], i)) continue;
+    for (size_t r = 0; r < candidate.orders.size(); ++r)
+      for (size_t i = candidate.orders[r].size(); i-- > 1;) {
+        if (!joinable(candidate.orders[r], i)) continue;
         if (estimate_.timed() > budget_ / 3) return;
         RankOrders joined = candidate.orders;
-        join(joined[s], i);
+        join(joined[r], i);
         if (const double pace_s = time(joined); pace_s <= candidate.pace_s * (1 + rounding_of_paces))
           candidate.orders = std::move(joined), candidate.pace_s = pace_s;
       }
   }
   static bool joinable(const RankOrder& order, size_t i) {
     return order[i].verb == Verb::backward_weight && order[i - 1].verb == Verb::backward_input &&
-           order[i].microbatch == order[i - 1].microbatch;
+           order[i].stage == order[i - 1].stage && order[i].microbatch == order[i - 1].microbatch;
   }
   static void join(RankOrder& order, size_t i) {
     order[i - 1].verb = Verb::backward;
     order.erase(order.begin() + int(i));
   }
 
-  // Returns whether the action at i may come before its neighbour.
-  bool exchangeable(int stage, const RankOrder& order, size_t i) const {
-    const auto [first, m] = order[i - 1];
-    const auto [second, n] = order[i];
-    if (first == second || (begins_gradient(first) && begins_gradient(second)) ||
-        (ends(first) && ends(second)))
-      return false;            // micro-batches stay in order
-    if (m == n) return false;  // one needs the other
-    return !(ends(first) && second == Verb::forward) || n + 1 - m <= in_flight_[size_t(stage)];
+  // Exchanges the action at i and the one before, unless one needs the other or the limits forbid it.
+  bool exchange(int rank, RankOrder& order, size_t i) const {
+    const auto [first, stage, m] = order[i - 1];
+    const auto [second, other_stage, n] = order[i];
+    if (stage == other_stage && (first == second || (begins_gradient(first) && begins_gradient(second)) ||
+                                 (ends(first) && ends(second)) || m == n))
+      return false;  // micro-batches stay in order
+    const bool halves = first == Verb::backward_weight || second == Verb::backward_weight;
+    if (m == n && !halves) return false;  // a micro-batch goes from stage to stage
+    std::swap(order[i - 1], order[i]);
+    if (!(ends(first) && second == Verb::forward) || limits_.keep(rank, order)) return true;
+    std::swap(order[i - 1], order[i]);
+    return false;
   }
 
   // Changes the orders somewhere on the critical path, or now and then anywhere. Returns whether there was
@@ -176,23 +195,23 @@ class OrderSearch {
   bool change(RankOrders& orders, const std::vector<OrderEstimate::At>& path) {
     for (int tries = 0; tries < 8; ++tries) {
       const size_t k = random_() % path.size();
-      const auto [stage, index] = path[k];
-      const bool follows =
-          k + 1 < path.size() && path[k + 1].stage == stage && path[k + 1].index == index - 1;
-      if (change_at(orders[size_t(stage)], stage, size_t(index), follows)) return true;
+      const auto [rank, index] = path[k];
+      const bool follows = k + 1 < path.size() && path[k + 1].rank == rank && path[k + 1].index == index - 1;
+      if (change_at(orders[size_t(rank)], rank, size_t(index), follows)) return true;
     }
     if (steps_ == Steps::apart) return false;
-    const int stage = int(random_() % orders.size());
-    RankOrder& order = orders[size_t(stage)];
+    const int rank = int(random_() % orders.size());
+    RankOrder& order = orders[size_t(rank)];
     const size_t index = random_() % order.size();
-    return change_at(order, stage, index, index > 0);
+    return change_at(order, rank, index, index > 0);
   }
 
   // Parts a B now and then, or exchanges the action with the one before, or makes the two of them a B.
-  bool change_at(RankOrder& order, int stage, size_t i, bool with_the_one_before) {
+  bool change_at(RankOrder& order, int rank, size_t i, bool with_the_one_before) {
     if (order[i].verb == Verb::backward && random_() % 4 == 0) {
       order[i].verb = Verb::backward_input;
-      order.insert(order.begin() + int64_t(i) + 1, {Verb::backward_weight, order[i].microbatch});
+      order.insert(order.begin() + int64_t(i) + 1,
+                   {Verb::backward_weight, order[i].stage, order[i].microbatch});
       return true;
     }
     if (!with_the_one_before) return false;
@@ -200,9 +219,7 @@ class OrderSearch {
       join(order, i);
       return true;
     }
-    if (!exchangeable(stage, order, i)) return false;
-    std::swap(order[i - 1], order[i]);
-    return true;
+    return exchange(rank, order, i);
   }
 
   Candidate improve(const Candidate& from, int64_t share) {
@@ -233,9 +250,9 @@ class OrderSearch {
     const Crossing crossing = crossing_of(profile_, plan_);
     const Seats seats = antichain::seats(crossing.ranks, estimate_.microbatches());
     ComputeOrders orders(seats.size());
-    for (size_t s = 0; s < best.size(); ++s)
-      for (const Computing& c : best[s])
-        orders[size_t(plan_.stages[s].ranks.front())].actions.push_back({c.verb, int(s), c.microbatch});
+    for (size_t r = 0; r < best.size(); ++r)
+      for (const Computing& c : best[r])
+        orders[size_t(ranks_[r])].actions.push_back({c.verb, c.stage, c.microbatch});
     PlannedOrder planned{.schedule = complete(orders, crossing, seats, estimate_.microbatches()),
                          .orders = best,
                          .steps = steps_,
@@ -253,7 +270,9 @@ class OrderSearch {
   OrderMemo* const memo_;
   OrderMemo::Asked asked_;
   OrderEstimate estimate_;
-  std::vector<int> in_flight_;  // by stage
+  std::vector<int> ranks_;      // of the plan, as PipelineTimes numbers them
+  std::vector<int> in_flight_;  // by these
+  InFlightLimits limits_;
   double bound_s_ = 0;
   std::vector<Candidate> starts_;
   std::mt19937_64 random_{1};
@@ -262,21 +281,22 @@ class OrderSearch {
 
 }  // namespace
 
-int default_in_flight(int stages, int microbatches, int64_t memory_bytes, int64_t held_bytes,
+int default_in_flight(int ranks, int microbatches, int64_t memory_bytes, int64_t held_bytes,
                       int64_t kept_bytes) {
-  if (memory_bytes == 0) return std::min(microbatches, stages);
+  if (memory_bytes == 0) return std::min(microbatches, ranks);
   const int64_t fit = kept_bytes > 0 ? (memory_bytes - held_bytes) / kept_bytes : microbatches;
   return int(std::clamp<int64_t>(fit, 1, microbatches));
 }
 
 std::vector<int> default_in_flight(const Profile& profile, const Plan& plan, const Cluster& cluster,
                                    int microbatches) {
-  std::vector<int> limits(size_t(plan.ranks()), 1);
+  std::vector<int> limits(size_t(plan.ranks()), microbatches);
   for (const PlanStage& stage : plan.stages)
     for (const int rank : stage.ranks) {
+      const int64_t memory_bytes = cluster.device(plan.device_of(rank)).memory_bytes;
+      if (memory_bytes > 0 && has_several_stages_a_rank(plan)) continue;  // the search counts bytes
       const StageSum sum = sum_of(profile, stage.nodes, stage.recomputed);
-      limits[size_t(rank)] = default_in_flight(int(plan.stages.size()), microbatches,
-                                               cluster.device(plan.device_of(rank)).memory_bytes,
+      limits[size_t(rank)] = default_in_flight(plan.ranks(), microbatches, memory_bytes,
                                                sum.held_bytes + sum.again_bytes, sum.kept_bytes);
     }
   return limits;

@@ -1,7 +1,7 @@
 // This search finds the order of forwards, input and weight halves with the smallest step for a given plan,
 // or with the smallest period where steps overlap, under a limit of micro-batches in flight on every rank.
 //
-//   1. every named schedule that keeps the limits, and greedy orders (pipeline/planning/greedy_order.h)
+//   1. every named schedule for such a plan that keeps the limits, and greedy orders (pipeline/planning/greedy_order.h)
 //   2. from the best of them: exchanges of neighbours on the critical path, or on the critical circle of the
 //      period, as for job shops (Van Laarhoven, Aarts and Lenstra, "Job Shop Scheduling by Simulated
 //      Annealing", Operations Research 1992). An I and the W of its micro-batch right behind it may become
@@ -25,7 +25,7 @@ namespace antichain {
 
 struct PlannedOrder {
   Schedule schedule;
-  RankOrders orders;  // the same, by stage
+  RankOrders orders;  // the same
   Steps steps = Steps::apart;
   double step_s = 0, period_s = 0;  // as simulate() says
   double bound_s = 0;               // no order under the limits has a shorter step, or period
@@ -39,7 +39,7 @@ class OrderMemo {
  public:
   struct Asked {
     PipelineTimes times;
-    std::vector<int> in_flight;  // by stage
+    std::vector<int64_t> most_in_flight;  // by rank, of InFlightLimits
     Steps steps = Steps::apart;
     bool operator==(const Asked&) const = default;
   };
@@ -55,21 +55,22 @@ class OrderMemo {
 struct OrderRequest {
   Steps steps = Steps::apart;
   double effort = 1;
-  std::optional<RankOrders> start = {};  // one more order to start from, by stage
+  std::optional<RankOrders> start = {};  // one more order to start from
   OrderMemo* memo = nullptr;  // answers where it knows an order, and else keeps the one that is found
 };
 
-// Returns by rank as many micro-batches in flight as there are stages. Where the rank's device has a limit of
+// Returns by rank as many micro-batches in flight as there are ranks. Where the rank's device has a limit of
 // memory, it is as many as fit by the planners' formula (partition/plan/stage_cost.h), but at least one. It
 // is never more than all.
 std::vector<int> default_in_flight(const Profile&, const Plan&, const Cluster&, int microbatches);
 
 // Does the same for one rank, by what its stage holds of weights and keeps of a micro-batch.
-int default_in_flight(int stages, int microbatches, int64_t memory_bytes, int64_t held_bytes,
+int default_in_flight(int ranks, int microbatches, int64_t memory_bytes, int64_t held_bytes,
                       int64_t kept_bytes);
 
-// `in_flight` is per rank. Throws Error for a plan with replicas or several stages a rank, and where a limit
-// is less than 1 or no order keeps the limits.
+// `in_flight` is per rank. On a rank with v stages a micro-batch of one of them counts 1 / v; where the
+// rank's device has a limit of memory, it counts by what it keeps, and all must fit. Throws Error for a plan
+// with replicas, and where a limit is less than 1 or no order keeps the limits.
 PlannedOrder plan_order(const Profile&, const Plan&, const Cluster&, int microbatches,
                         const std::vector<int>& in_flight, const OrderRequest& = {});
 

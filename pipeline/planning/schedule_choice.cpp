@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <future>
 #include <optional>
@@ -21,7 +22,8 @@ namespace antichain {
 
 namespace {
 
-constexpr double effort_to_compare = 0.1;  // share of the budget for the order of each plan that is compared
+// Shares of the budget for the order of each plan that is compared.
+constexpr double effort_to_compare = 0.1, effort_of_a_glance = 0.02;
 
 constexpr std::string_view any_order = "any";
 
@@ -36,6 +38,12 @@ std::string subject_of_bound(const Plan& plan, const Profile& profile, const Pla
   if (of_a_step(*plan.objective) || has_replicas(plan) || options.cluster.limits_memory())
     text += fmt::format(", {} {}", options.microbatches, order);
   return fmt::format("{:016x}", hash_bytes(text));
+}
+
+// Returns the options for the micro-batches that this schedule has in flight.
+PlanOptions options_of(const Schedule& schedule, PlanOptions options) {
+  options.in_flight = in_flight_of(schedule.ranks);
+  return options;
 }
 
 void set_pace(Plan& plan, const PlannedOrder& order) {
@@ -69,6 +77,7 @@ Plan ScheduleChoice::plan(const Profile& profile, const PlanOptions& options, Me
 
 Plan ScheduleChoice::judge(const Profile& profile, const Plan& given, const PlanOptions& asked,
                            const std::optional<Schedule>& schedule) const {
+  if (planned() && !schedule) return judge(profile, given, asked, this->schedule(profile, given, asked));
   PlanOptions options = asked;
   options.objective = objective(asked);
   options.chunks = std::max(1, int(given.stages.size()) / given.ranks());
@@ -79,8 +88,10 @@ Plan ScheduleChoice::judge(const Profile& profile, const Plan& given, const Plan
   } else {
     its = pace(profile, given, policy(), options.microbatches, options.cluster, options.steps);
   }
-  Plan plan =
-      finish_plan(profile, on_so_many(options, policy(), given.ranks()), given.stages, given.method, 0);
+  Plan plan = finish_plan(profile,
+                          planned() && learns(*schedule) ? options_of(*schedule, options)
+                                                         : on_so_many(options, policy(), given.ranks()),
+                          given.stages, given.method, 0);
   plan.step_s = its.step_s, plan.period_s = its.period_s;
   check_memory(plan, options.cluster);
   plan.lower_bound_s = 0;
@@ -107,14 +118,30 @@ Plan ScheduleChoice::search(const Profile& profile, const PlanOptions& asked, Me
   const auto begin = [&](auto search) {
     searches.push_back(std::async(std::launch::async | std::launch::deferred, std::move(search)));
   };
-  for (const Policy* cut_for : {&policy(), &Policy::one_f_one_b})
-    begin([&, cut_for] {
-      CutAndOrder found{.plan = plan_network(profile, options, method, *cut_for)};
+  const auto begin_by = [&](const Policy& cut_for, int chunks) {
+    begin([&, chunks] {
+      PlanOptions by = options;
+      by.chunks = chunks;
+      CutAndOrder found;
+      found.plan = plan_network(profile, by, method, cut_for);
       found.order = order(profile, found.plan, options, {.effort = effort_to_compare});
       return found;
     });
-  if (of_a_step(options.objective) && method == Method::antichain && !options.at_most)
-    begin([&] { return together(profile, options); });
+  };
+  for (const Policy* cut_for : {&policy(), &Policy::one_f_one_b}) begin_by(*cut_for, 1);
+  const bool free = of_a_step(options.objective) && method == Method::antichain && !options.at_most;
+  if (free) begin([&] { return together(profile, options, policy()); });
+  for (const Policy& of : policies()) {
+    const int chunks = default_chunks(of.placement);
+    if (!free || !two_stages || !of.trains || chunks == 1) continue;
+    begin_by(of, chunks);
+    if (of.placement == Placement::loop || of.name == "zb-v")
+      begin([&, chunks] {
+        PlanOptions by = options;
+        by.chunks = chunks;
+        return together(profile, by, of);
+      });
+  }
   for (const std::future<CutAndOrder>& search : searches) search.wait();
   std::optional<CutAndOrder> best;
   double bound_s = 0;  // for any plan and any order, where it is known
@@ -131,16 +158,49 @@ Plan ScheduleChoice::search(const Profile& profile, const PlanOptions& asked, Me
     }
   if (!best) std::rethrow_exception(refusal);
   Plan& plan = best->plan;
-  set_pace(plan, order(profile, plan, options, {.start = best->order.orders, .memo = memo.get()}));
+  const PlannedOrder found = order(profile, plan, options, {.start = best->order.orders, .memo = memo.get()});
+  if (has_several_stages_a_rank(plan)) {
+    const double planning_s = plan.planning_s;
+    plan = finish_plan(profile, options_of(found.schedule, options), plan.stages, plan.method, plan.states);
+    plan.planning_s = planning_s;
+  }
+  set_pace(plan, found);
+  check_memory(plan, options.cluster);
   if (of_a_step(options.objective)) {
+    if (free && two_stages) options.chunks = 2, bound_s = 0;  // for the wider choice
     if (bound_s == 0) bound_s = pace_bound_s(profile, options, true);
     plan.lower_bound_s = but_for_rounding(bound_s, plan.objective_s());
   }
   return plan;
 }
 
-CutAndOrder ScheduleChoice::together(const Profile& profile, const PlanOptions& options) const {
-  const StageLimits limits = [&](const StageSums& sums, const std::vector<int>& device) {
+std::optional<CutAndOrder> ScheduleChoice::glance(const Profile& profile, const PlanOptions& options,
+                                                  double seconds) const {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  std::optional<CutAndOrder> best;
+  for (const char* name : {"zb-h1", "zb-v", "interleaved"}) {
+    const Policy& cut_for = antichain::policy(name);
+    PlanOptions by = options;
+    by.objective = Objective::compute_or_transfer;
+    by.chunks = default_chunks(cut_for.placement);
+    if (std::chrono::steady_clock::now() > end) break;
+    try {
+      CutAndOrder found;
+      found.plan = plan_network(profile, by, Method::antichain, cut_for);
+      found.order = order(profile, found.plan, options, {.effort = effort_of_a_glance});
+      if (!best || found.order.pace_s() < best->order.pace_s()) best = std::move(found);
+    } catch (const Error& error) {
+      if (error.code() == ExitCode::failure) throw;
+    }
+  }
+  return best;
+}
+
+CutAndOrder ScheduleChoice::together(const Profile& profile, const PlanOptions& options,
+                                     const Policy& cut_for) const {
+  SearchLimits limits;
+  limits.of_plan = [&](const Plan& plan) { return this->limits(profile, plan, options); };
+  limits.of_stages = [&](const StageSums& sums, const std::vector<int>& device) {
     const int stages = int(sums.stages.size());
     std::vector<int> of_stage = given_limits(stages);
     for (int s = 0; in_flight.empty() && s < stages; ++s)
@@ -149,7 +209,7 @@ CutAndOrder ScheduleChoice::together(const Profile& profile, const PlanOptions& 
           sums.stages[size_t(s)].held_bytes, sums.stages[size_t(s)].kept_bytes));
     return of_stage;
   };
-  return cut_and_order(profile, options, policy(), limits);
+  return cut_and_order(profile, options, cut_for, limits);
 }
 
 // Returns nothing where none are given.

@@ -30,6 +30,8 @@ struct ScheduleChoice {
   // With `auto` this is the most micro-batches in flight, one number for all ranks or one for each. Where it
   // is empty, default_in_flight says it.
   std::vector<int> in_flight = {};
+  // Whether `auto` may give each rank two stages, too.
+  bool two_stages = false;
   // The orders that were found so far, for all copies of this choice.
   std::shared_ptr<OrderMemo> memo = std::make_shared<OrderMemo>();
 
@@ -43,10 +45,15 @@ struct ScheduleChoice {
   Objective objective(const PlanOptions&) const;
 
   // Plans as plan_network does, by that objective. With `auto` stages are cut for 1f1b as well, which needs
-  // less memory, and cut and order are searched together (pipeline/planning/cut_and_order.h): the best plan
-  // that fits is kept. The plan's step is that of its order, which `schedule` returns without another
-  // search. Its bound holds for any plan and any order.
+  // less memory, and cut and order are searched together (pipeline/planning/cut_and_order.h). Where ranks may
+  // have two stages, they are cut for each named schedule that gives them two. The best plan that fits is
+  // kept. The plan's step is that of its order, which `schedule` returns without another search. Its bound
+  // holds for any such plan and any order.
   Plan plan(const Profile&, const PlanOptions&, Method) const;
+  // Returns a plan and an order that `auto` can have, found at first sight: it orders what is cut by the
+  // bottleneck for one stage a rank and for two, a little. It begins nothing after so many seconds. Returns
+  // nothing where none fits.
+  std::optional<CutAndOrder> glance(const Profile&, const PlanOptions&, double seconds) const;
   // Returns the stages of a given plan with their costs and their step, that of `schedule` where one is
   // given. A plan from a file says what is done where. What that costs depends on the cluster and the step,
   // and an edited plan's figures are out of date. The plan's own number of stages replaces that of the
@@ -61,7 +68,7 @@ struct ScheduleChoice {
 
  private:
   Plan search(const Profile&, const PlanOptions&, Method) const;
-  CutAndOrder together(const Profile&, const PlanOptions&) const;
+  CutAndOrder together(const Profile&, const PlanOptions&, const Policy&) const;
   PlannedOrder order(const Profile&, const Plan&, const PlanOptions&, OrderRequest) const;
   std::vector<int> given_limits(int ranks) const;
 };

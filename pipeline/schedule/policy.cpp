@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <memory>
 
 #include "framework/error.h"
@@ -137,16 +138,25 @@ InFlight Policy::in_flight_on(int ranks, int chunks, int microbatches) const {
   if (in_flight) return in_flight;
   std::vector<std::vector<int>> of_stage;
   for (int s = 0; s < ranks * chunks; ++s) of_stage.push_back({position_of_stage(placement, s, ranks)});
-  auto most = std::make_shared<std::vector<int>>(of_stage.size(), 0);
-  std::vector<int> alive(of_stage.size(), 0);
-  for (const ComputeOrder& order : compute_orders(seats(of_stage, microbatches)))
-    for (const Action& a : order.actions) {
-      const size_t s = size_t(a.stage);
-      alive[s] += a.verb == Verb::forward;
-      (*most)[s] = std::max((*most)[s], alive[s]);
-      alive[s] -= a.verb == Verb::backward || a.verb == Verb::backward_weight;
+  std::vector<std::vector<Action>> actions;
+  for (ComputeOrder& order : compute_orders(seats(of_stage, microbatches)))
+    actions.push_back(std::move(order.actions));
+  return in_flight_of(actions);
+}
+
+InFlight in_flight_of(const std::vector<std::vector<Action>>& ranks) {
+  auto most = std::make_shared<std::map<int, int>>();  // by stage
+  for (const std::vector<Action>& of_rank : ranks) {
+    std::map<int, int> alive;
+    for (const Action& a : of_rank) {
+      int& now = alive[a.stage];
+      now += a.verb == Verb::forward;
+      (*most)[a.stage] = std::max((*most)[a.stage], now);
+      now -= a.verb == Verb::backward || a.verb == Verb::backward_weight;
     }
-  return [most](const PipelinePlace& at) { return most->at(size_t(at.devices - at.devices_left)); };
+  }
+  // Where no stage has replicas, its number is that of the devices of the stages before.
+  return [most](const PipelinePlace& at) { return most->at(at.devices - at.devices_left); };
 }
 
 std::span<const Policy> policies() { return table; }

@@ -46,6 +46,10 @@ struct Policy {
   static const Policy one_f_one_b, gpipe, zero_bubble_h1, forward_only;
 };
 
+// Returns the rule that the orders of these ranks follow: the most that a rank has in flight of each stage.
+// Stages have no replicas.
+InFlight in_flight_of(const std::vector<std::vector<Action>>& ranks);
+
 std::span<const Policy> policies();
 const Policy& policy(std::string_view name);  // Error listing the names there are
 

@@ -32,10 +32,11 @@ PlanOptions options_for(Objective objective, Steps steps) {
           .steps = steps};
 }
 
-StageLimits at_most(int limit) {
-  return [limit](const StageSums& sums, const std::vector<int>&) {
-    return std::vector<int>(sums.stages.size(), limit);
-  };
+SearchLimits at_most(int limit) {
+  return {
+      .of_stages = [limit](const StageSums& sums,
+                           const std::vector<int>&) { return std::vector<int>(sums.stages.size(), limit); },
+      .of_plan = [limit](const Plan& plan) { return std::vector<int>(size_t(plan.ranks()), limit); }};
 }
 
 TEST(CutAndOrder, IsSimulatedAndWithinItsLimits) {
@@ -54,6 +55,22 @@ TEST(CutAndOrder, IsSimulatedAndWithinItsLimits) {
       EXPECT_DOUBLE_EQ(found.plan.period_s, timeline.period_s);
       EXPECT_GE(found.plan.objective_s(), pace_bound_s(profile, options, true));
     }
+}
+
+TEST(CutAndOrder, SearchesTwoStagesARankTogether) {
+  for (const char* name : {"zb-v", "interleaved"}) {
+    const Profile profile = network_of(7);
+    PlanOptions options = options_for(Objective::makespan, Steps::apart);
+    options.chunks = 2;
+    options.stages = 2;
+    const CutAndOrder found = cut_and_order(profile, options, policy(name), at_most(2));
+    EXPECT_TRUE(has_several_stages_a_rank(found.plan));
+    validate(found.order.schedule, profile, found.plan);
+    EXPECT_LE(std::ranges::max(peak_in_flight(found.order.schedule)), 2);
+    EXPECT_DOUBLE_EQ(found.plan.step_s,
+                     simulate(found.order.schedule, found.plan, profile, options.cluster).step_s);
+    EXPECT_GE(found.plan.step_s, pace_bound_s(profile, options, true));
+  }
 }
 
 // The better plan is kept, and the schedule that is made for it has the plan's time.
@@ -101,8 +118,9 @@ TEST(CutAndOrder, OneSearchIsForThePlanAndItsSchedule) {
   const PlanOptions options = options_for(Objective::period, Steps::overlapped);
   const ScheduleChoice choice{.name = std::string(planned_order)};
   const Plan plan = choice.plan(profile, options, Method::antichain);
+  const std::vector<int> limits = choice.limits(profile, plan, options);
   const OrderMemo::Asked asked{.times = pipeline_times(profile, plan, options.cluster, options.microbatches),
-                               .in_flight = choice.limits(profile, plan, options),
+                               .most_in_flight = {limits.begin(), limits.end()},
                                .steps = options.steps};
   const RankOrders* kept = choice.memo->find(asked);
   ASSERT_NE(kept, nullptr);
@@ -110,7 +128,7 @@ TEST(CutAndOrder, OneSearchIsForThePlanAndItsSchedule) {
   for (size_t s = 0; s < kept->size(); ++s) {
     RankOrder order;
     for (const Action& a : schedule.ranks[s])
-      if (computes(a.verb)) order.push_back({a.verb, a.microbatch});
+      if (computes(a.verb)) order.push_back({a.verb, a.stage, a.microbatch});
     EXPECT_EQ(order, (*kept)[s]);
   }
 }
