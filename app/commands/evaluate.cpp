@@ -24,6 +24,7 @@
 #include "app/job/agreement.h"
 #include "app/job/preflight.h"
 #include "app/obtain/data_options.h"
+#include "app/obtain/init_weights.h"
 #include "app/obtain/network_of_weights.h"
 #include "app/obtain/whole_network.h"
 #include "app/options/weight_file_options.h"
@@ -154,6 +155,7 @@ void run(const EvaluateOptions& options, Rank& rank, SharedData& shared) {
   const Graph model = network_for(*test, form, options);
   WholeNetwork network(model, parse_precision(options.weights.network.precision), options.weights.file,
                        rank.job.size(), Mode::evaluate, rank);
+  if (rank.prints()) print_skipped(network.skipped());
   check_same_kernels(rank, options.machine, network.stage().graph());
   for (const Node& node : model)
     if (node.role() == Role::input) Loader::check_input(test, node.name, node.signature.y);

@@ -19,6 +19,7 @@
 #include "app/cli/number_text.h"
 #include "app/cli/option_row.h"
 #include "app/cli/output_file.h"
+#include "app/obtain/init_weights.h"
 #include "app/obtain/whole_network.h"
 #include "app/options/weight_file_options.h"
 #include "framework/error.h"
@@ -142,6 +143,7 @@ void run(const GradientsOptions& options, Rank& rank) {
   WholeNetwork network(model, Precision::float32, options.weights_file, of_batch.microbatches, Mode::train,
                        rank);
   const WholeNetwork::Output output = network.run(batch);
+  if (rank.prints()) print_skipped(network.skipped());
   const double loss = output.sums.loss / samples;
   Weights gradients = gradients_of(network.stage());
   if (!WholeNetwork::finite(output))
