@@ -107,7 +107,7 @@ Evaluation evaluate(WholeNetwork& network, const std::shared_ptr<const DataSet>&
     const int64_t real = std::clamp<int64_t>(left, 0, network.microbatch());
     if (bad.empty() && !WholeNetwork::finite(part)) {
       const int64_t image = source.position.batch * network.batch() + own * network.microbatch();
-      bad = fmt::format("{:012} among the {} test images from number {} on, {}", image, network.microbatch(),
+      bad = fmt::format("{:012} among the {} test samples from number {} on, {}", image, network.microbatch(),
                         image, network.describe_first_bad(source));
     }
     rank.job.activity().doing("telling rank 0 the loss of a batch");
@@ -177,7 +177,7 @@ void run(const EvaluateOptions& options, Rank& rank, SharedData& shared) {
   }
   nlohmann::ordered_json json = {{"model", model.model()},
                                  {"data", test->name()},
-                                 {"images", test->size()},
+                                 {std::string(samples_of(measures)), test->size()},
                                  {"precision", options.weights.network.precision},
                                  {"loss", result.loss}};
   if (measures.hits) json["accuracy"] = result.accuracy;

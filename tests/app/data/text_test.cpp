@@ -77,9 +77,10 @@ TEST_F(TextCommands, TrainingTellsPerplexityAndTokensAndIsResumedInTheMiddleOfAn
   const double loss = one.at("final_test_loss");
   EXPECT_LT(loss, std::log(256.0) - 1) << "it learns";
   EXPECT_DOUBLE_EQ(one.at("final_test_perplexity"), std::exp(loss));
-  EXPECT_DOUBLE_EQ(one.at("median_tokens_per_s"), 8 * one.at("median_images_per_s").get<double>());
+  EXPECT_DOUBLE_EQ(one.at("median_tokens_per_s"), 8 * one.at("median_sequences_per_s").get<double>());
   const std::string metrics = read_file(path("one.jsonl"));
-  EXPECT_THAT(metrics, AllOf(HasSubstr("\"tokens_per_s\""), HasSubstr("\"test_perplexity\"")));
+  EXPECT_THAT(metrics, AllOf(HasSubstr("\"tokens_per_s\""), HasSubstr("\"sequences_per_s\""),
+                             HasSubstr("\"test_perplexity\"")));
 
   ran(train_ + "--steps 20 --checkpoint ck --local 2");
   ran(train_ + "--steps 60 --resume auto --checkpoint ck --json two.json --local 3");
@@ -121,7 +122,6 @@ TEST_F(TextCommands, AGptKeepsPackedDocumentsApart) {
   expect_refused("train --model gpt_nano --dataset synthetic", 2, "'gpt_nano' reads tokens");
 }
 
-TEST_F(TextCommands, BatchesAreTheRowsOfTrainingSteps) {
 TEST_F(TextCommands, ANetworkThatSeesLaterTokensFindsMaskedOnes) {
   write_file(path("both.json"), of_both_directions);
   const std::string how =
@@ -142,6 +142,7 @@ TEST_F(TextCommands, ANetworkThatSeesLaterTokensFindsMaskedOnes) {
   expect_refused("generate --graph both.json --weights kept/weights.h5 --prompt a", 2, "token_types");
 }
 
+TEST_F(TextCommands, BatchesAreTheRowsOfTrainingSteps) {
   const std::string batches = "data batches --dataset hdf5:set.h5 --batch 8 --seed 3 ";
   ran(batches + "--sequence 8 --steps 15 --out a.safetensors");
   ran(batches + "--sequence 8 --steps 1 --first-step 14 --pad --out b.h5");
