@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <mutex>
+#include <string>
+#include <vector>
 
 #include "app/run.h"
 #include "tests/data/temporary_folder.h"
@@ -44,7 +46,7 @@ Continued go_on(const WeightsOptions& weights, Reading reading, int ranks, size_
   return all;
 }
 
-class NextLogitsOf : public ::testing::TestWithParam<const char*> {
+class NextLogitsOf : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
     weights_.network.model = GetParam();
@@ -80,7 +82,7 @@ TEST_P(NextLogitsOf, AreThoseOfWholeRowsBeforeAndBehindTheEndOfARow) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, NextLogitsOf, ::testing::Values("gpt_nano", "llama"),
-                         ::testing::PrintToStringParamName());
+                         [](const auto& info) { return info.param; });
 
 }  // namespace
 }  // namespace antichain
