@@ -23,7 +23,7 @@ if [ "$model" = gpt_nano ]; then
 fi
 on_ranks() {  # N: sets ranks and train
   ranks=$1
-  train=("${MPIRUN:-mpirun}" -n "$ranks" "$program" train "${network[@]}" "${learning[@]}" --steps $steps
+  train=("${MPIRUN:-mpirun}" -n "$ranks" "$program" train "${network[@]}" "${learning[@]}" --steps "$steps"
     --profile p.json --lr 0.01 --checkpoint-every 1 --keep 2)
 }
 
