@@ -90,6 +90,7 @@ class TokenStream {
 struct TokenFacts {
   std::string name, tokenizer;
   int64_t vocabulary = 0;
+  std::optional<int> mask = {};
 };
 
 // A row has `tokens` tokens from `first` on. Those before `end` may be labels.
@@ -125,6 +126,7 @@ class TokenRows : public TokenSet {
   const std::string& tokenizer() const override { return facts_.tokenizer; }
   int64_t tokens() const override { return stream_.size(); }
   int64_t documents() const override { return stream_.documents(); }
+  std::optional<int> mask() const override { return facts_.mask; }
   int64_t size() const override { return size_; }
   int classes() const override { return int(facts_.vocabulary); }
   std::vector<std::string> files() const override { return stream_.file().files(); }
@@ -210,7 +212,17 @@ TokenFacts facts_of(const OpenHdf5& file) {
     throw Error(fmt::format("{} lacks the attribute vocabulary, a number of tokens, or tokenizer, a name",
                             file.watched.path()),
                 written_by);
-  return {printable(file.name()), printable((*tokenizer)[0]), int64_t((*vocabulary)[0])};
+  TokenFacts facts{printable(file.name()), printable((*tokenizer)[0]), int64_t((*vocabulary)[0])};
+  const auto mask = file.reader.numbers("/", "mask");
+  if (!mask) return facts;
+  const bool is_token = mask->size() == 1 && (*mask)[0] >= 0 && (*mask)[0] < (*vocabulary)[0] &&
+                        (*mask)[0] == std::floor((*mask)[0]);
+  if (!is_token)
+    throw Error(fmt::format("{} has an attribute mask that is no token of its vocabulary of {}",
+                            file.watched.path(), facts.vocabulary),
+                written_by);
+  facts.mask = int((*mask)[0]);
+  return facts;
 }
 
 }  // namespace

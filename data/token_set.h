@@ -4,7 +4,8 @@
 //   /train/tokens, /test/tokens         integers, 0 … vocabulary − 1, all documents one behind the other
 //   /train/documents, /test/documents   where each document begins, ascending from 0
 //
-// and attributes of the root: vocabulary (a number), tokenizer ("bytes", or a name), name (of the set).
+// and attributes of the root: vocabulary (a number), tokenizer ("bytes", or a name), name (of the set), and
+// perhaps mask (the number of the token that stands for hidden ones, data/masked_tokens.h).
 //
 // A sample is a row of `sequence` tokens. Its arrays are those that language models read, int32:
 //
@@ -18,6 +19,7 @@
 // requested, so the set may be larger than memory.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,6 +49,7 @@ class TokenSet : public DataSet {
   virtual const std::string& tokenizer() const = 0;
   virtual int64_t tokens() const = 0;     // in the stream
   virtual int64_t documents() const = 0;  // in the stream
+  virtual std::optional<int> mask() const = 0;
 };
 
 struct TokenSplits {

@@ -57,6 +57,7 @@ void take_over(Node& node, int param, const Node& first, int its_param, const st
   const Layout layout = node.param(size_t(param)).layout, its_layout = first.param(size_t(its_param)).layout;
   if (layout != its_layout) refuse(name_of(layout), name_of(its_layout));
   use.init = its.init;
+  use.hidden_matrix = its.hidden_matrix;
 }
 
 }  // namespace
@@ -127,7 +128,26 @@ NodeId Graph::add(std::string name, std::shared_ptr<const Op> op, std::vector<No
       take_over(nodes_[size_t(use.node)], use.param, nodes_.back(), int(i), model_);
     waiting->second.push_back({id, int(i)});
   }
+  if (nodes_.back().role() == Role::loss) find_heads(nodes_.back());
   return id;
+}
+
+// A loss is computed from the outputs of the last nodes before it that have parameters.
+void Graph::find_heads(const Node& loss) {
+  std::vector<NodeId> to_visit = loss.inputs;
+  while (!to_visit.empty()) {
+    Node& node = nodes_[size_t(to_visit.back())];
+    to_visit.pop_back();
+    if (node.signature.params.empty())
+      to_visit.insert(to_visit.end(), node.inputs.begin(), node.inputs.end());
+    for (ParamSpec& param : node.signature.params) {
+      param.hidden_matrix = false;
+      const auto shared = shared_.find(full_name(node, param));
+      if (shared == shared_.end()) continue;
+      for (const ParamUse& use : shared->second)
+        nodes_[size_t(use.node)].signature.params[size_t(use.param)].hidden_matrix = false;
+    }
+  }
 }
 
 ParamUse Graph::parameter(const std::string& name) const {

@@ -111,6 +111,7 @@ class Graph {
 
  private:
   ParamUse parameter(const std::string& own_name) const;
+  void find_heads(const Node& loss);
   void share(Node&, int param, const std::string& of);
 
   std::string model_;

@@ -8,18 +8,17 @@
 namespace antichain {
 
 std::string Muon::str() const {
-  return fmt::format("Muon with momentum {} of kernels, else {}", options.momentum,
+  return fmt::format("Muon with momentum {} of matrices, else {}", options.momentum,
                      AdamW(options.adamw).str());
 }
 
 std::vector<std::string> Muon::slots(const ParamSpec& spec) const {
-  if (is_orthogonalised(spec.shape)) return {"momentum_buffer"};
+  if (is_orthogonalised(spec)) return {"momentum_buffer"};
   return AdamW(options.adamw).slots(spec);
 }
 
-int64_t Muon::scratch_bytes(const TensorSpec& spec) const {
-  if (!is_orthogonalised(spec.shape)) return 0;
-  return MuonScratch(matrix_of(spec.shape), spec.elements()).end * int64_t(sizeof(float));
+int64_t Muon::scratch_bytes(const ParamSpec& spec, const TensorSpec& lies) const {
+  return is_orthogonalised(spec) ? MuonScratch(matrix_of(spec.shape), lies.elements()).bytes() : 0;
 }
 
 MuonFactors factors_of(const MuonOptions& o, const Shape& shape) {

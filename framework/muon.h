@@ -7,10 +7,11 @@
 //   w ← w · (1 − rate · weight_decay)
 //   w ← w − rate · 0.2 · √max(rows, columns) · orthogonal(u)          framework/newton_schulz.h
 //
-// It updates the kernels of convolutions, K x C x R x S, as matrices of K rows, as the authors do in their
-// networks of convolutions. Everything else follows AdamW with the same rate and decay: biases, the
-// scales and shifts of normalisation, and the matrices of linear layers, of which the last is the classifier.
-// m is the slot "momentum_buffer" of a kernel; the other parameters have AdamW's slots.
+// It updates the matrices of linear layers within the network (ParamSpec::hidden_matrix), and the kernels of
+// convolutions, K x C x R x S, as matrices of K rows, as the authors do in their networks of convolutions.
+// Everything else follows AdamW with the same rate and decay: embeddings and positions, the last linear
+// layers, biases, and the scales and shifts of normalisation. m is the slot "momentum_buffer", the only one
+// of a matrix; the other parameters have AdamW's slots.
 #pragma once
 
 #include "framework/adamw.h"
@@ -23,7 +24,7 @@ namespace antichain {
 struct MuonOptions {
   float momentum = 0.95f;
   bool nesterov = true;
-  AdamWOptions adamw = {.weight_decay = 0.1};  // its decay and groups are for kernels, too
+  AdamWOptions adamw = {.weight_decay = 0.1};  // its decay and groups are for matrices, too
 };
 
 class Muon : public Optimiser, public NeedsScratch {
@@ -32,13 +33,15 @@ class Muon : public Optimiser, public NeedsScratch {
   std::string_view name() const override { return "muon"; }
   std::string str() const override;
   std::vector<std::string> slots(const ParamSpec&) const override;
-  int64_t scratch_bytes(const TensorSpec&) const override;
+  int64_t scratch_bytes(const ParamSpec&, const TensorSpec& lies) const override;
 
   const MuonOptions options;
 };
 
-// Says whether a parameter of this shape follows Muon rather than AdamW.
-inline bool is_orthogonalised(const Shape& shape) { return shape.rank() >= 4; }
+// Says whether a parameter follows Muon rather than AdamW.
+inline bool is_orthogonalised(const ParamSpec& spec) { return spec.hidden_matrix || spec.shape.rank() >= 4; }
+// Says the same of one that has its slots.
+inline bool is_orthogonalised(const Trained& t) { return t.slots.size() == 1; }
 inline MatrixSize matrix_of(const Shape& shape) { return {shape[0], shape.elements() / shape[0]}; }
 
 // A MuonScratch says where an update has its matrices in the scratch memory, in floats from its beginning:
@@ -53,6 +56,8 @@ struct MuonScratch {
         a(other + size.elements()),
         a_squared(a + size.narrow() * size.narrow()),
         end(a_squared + size.narrow() * size.narrow()) {}
+
+  constexpr int64_t bytes() const { return end * int64_t(sizeof(float)); }
 
   int64_t u, matrix, x, other, a, a_squared, end;
 };

@@ -15,7 +15,8 @@ int64_t update_scratch_bytes(const Optimiser& optimiser, const Node& node) {
   const auto* needs = dynamic_cast<const NeedsScratch*>(one);
   int64_t most = 0;
   for (size_t i = 0; needs && i < node.signature.params.size(); ++i)
-    if (node.signature.params[i].trained) most = std::max(most, needs->scratch_bytes(node.param(i)));
+    if (const ParamSpec& param = node.signature.params[i]; param.trained)
+      most = std::max(most, needs->scratch_bytes(param, node.param(i)));
   return most;
 }
 

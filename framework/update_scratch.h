@@ -11,7 +11,8 @@ namespace antichain {
 class NeedsScratch {
  public:
   virtual ~NeedsScratch() = default;
-  virtual int64_t scratch_bytes(const TensorSpec& parameter) const = 0;
+  // `lies` says how the parameter lies in memory.
+  virtual int64_t scratch_bytes(const ParamSpec&, const TensorSpec& lies) const = 0;
 };
 
 // Returns the most that the update of one of a lowered node's parameters needs.

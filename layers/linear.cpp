@@ -37,6 +37,7 @@ Signature Linear::infer(std::span<const Shape> x) const {
   s.y.shape[x[0].rank() - 1] = sizes.out;
   const Shape weight = options.in_first ? Shape{sizes.in, sizes.out} : Shape{sizes.out, sizes.in};
   s.params.push_back({"weight", weight, options.weight_init.value_or(uniform)});
+  s.params.back().hidden_matrix = true;
   if (options.bias) s.params.push_back({"bias", {options.out}, options.bias_init.value_or(uniform)});
   s.forward_flops = double(s.y.shape.elements()) * double(2 * sizes.in + options.bias + options.relu);
   return s;

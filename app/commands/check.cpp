@@ -51,6 +51,7 @@
 #include "app/cli/output_file.h"
 #include "app/cli/table.h"
 #include "app/commands/recording.h"
+#include "app/obtain/init_weights.h"
 #include "app/obtain/whole_network.h"
 #include "app/options/weight_file_options.h"
 #include "framework/error.h"
@@ -287,6 +288,7 @@ RecordedErrors compare_with(const Recording& recording, const Graph& model, cons
   const auto plain_sgd =
       std::make_shared<Sgd>(SgdOptions{.momentum = 0, .weight_decay = 0, .nesterov = false});
   WholeNetwork network(model, Precision::float32, weights_file, 1, Mode::train, rank, plain_sgd);
+  if (rank.prints()) print_skipped(network.skipped());
   const Weights file = read_weights(weights_file, file_bytes(model));
   const Weights weights = complete(model, fit(model, file, Fit::whole, weights_file), 0, weights_file);
   const Measured rounded = run_steps(network, recording, weights, {.on = true});

@@ -24,6 +24,7 @@
 #include "app/job/agreement.h"
 #include "app/job/preflight.h"
 #include "app/obtain/data_options.h"
+#include "app/obtain/init_weights.h"
 #include "app/obtain/network_of_weights.h"
 #include "app/obtain/whole_network.h"
 #include "app/options/weight_file_options.h"
@@ -106,7 +107,7 @@ Evaluation evaluate(WholeNetwork& network, const std::shared_ptr<const DataSet>&
     const int64_t real = std::clamp<int64_t>(left, 0, network.microbatch());
     if (bad.empty() && !WholeNetwork::finite(part)) {
       const int64_t image = source.position.batch * network.batch() + own * network.microbatch();
-      bad = fmt::format("{:012} among the {} test images from number {} on, {}", image, network.microbatch(),
+      bad = fmt::format("{:012} among the {} test samples from number {} on, {}", image, network.microbatch(),
                         image, network.describe_first_bad(source));
     }
     rank.job.activity().doing("telling rank 0 the loss of a batch");
@@ -154,6 +155,7 @@ void run(const EvaluateOptions& options, Rank& rank, SharedData& shared) {
   const Graph model = network_for(*test, form, options);
   WholeNetwork network(model, parse_precision(options.weights.network.precision), options.weights.file,
                        rank.job.size(), Mode::evaluate, rank);
+  if (rank.prints()) print_skipped(network.skipped());
   check_same_kernels(rank, options.machine, network.stage().graph());
   for (const Node& node : model)
     if (node.role() == Role::input) Loader::check_input(test, node.name, node.signature.y);
@@ -175,7 +177,7 @@ void run(const EvaluateOptions& options, Rank& rank, SharedData& shared) {
   }
   nlohmann::ordered_json json = {{"model", model.model()},
                                  {"data", test->name()},
-                                 {"images", test->size()},
+                                 {std::string(samples_of(measures)), test->size()},
                                  {"precision", options.weights.network.precision},
                                  {"loss", result.loss}};
   if (measures.hits) json["accuracy"] = result.accuracy;

@@ -19,8 +19,10 @@
 #include "app/cli/number_text.h"
 #include "app/cli/option_row.h"
 #include "app/cli/output_file.h"
+#include "app/obtain/init_weights.h"
 #include "app/obtain/whole_network.h"
 #include "app/options/weight_file_options.h"
+#include "app/report/measures.h"
 #include "framework/error.h"
 #include "framework/files/weights.h"
 #include "framework/json.h"
@@ -141,6 +143,7 @@ void run(const GradientsOptions& options, Rank& rank) {
   batch.check(model, samples);
   WholeNetwork network(model, Precision::float32, options.weights_file, of_batch.microbatches, Mode::train,
                        rank);
+  if (rank.prints()) print_skipped(network.skipped());
   const WholeNetwork::Output output = network.run(batch);
   const double loss = output.sums.loss / samples;
   Weights gradients = gradients_of(network.stage());
@@ -151,7 +154,8 @@ void run(const GradientsOptions& options, Rank& rank) {
     if (const std::string bad = describe_bad_number(gradient); !bad.empty())
       throw Error("the gradient of " + bad, "are the weights those of this network?", ExitCode::not_a_number);
 
-  nlohmann::ordered_json json = {{"model", model.model()}, {"images", samples}, {"loss", loss}};
+  nlohmann::ordered_json json = {
+      {"model", model.model()}, {std::string(samples_of(measures_of(model))), samples}, {"loss", loss}};
   for (const NamedTensor& gradient : gradients) json["gradients"].push_back(summary(gradient));
   write_output(options.json_file, json.dump(2) + "\n");
   const size_t tensors = gradients.size();

@@ -18,6 +18,7 @@
 #include "app/obtain/profile.h"
 #include "app/obtain/schedule.h"
 #include "app/options/options.h"
+#include "app/report/measures.h"
 #include "app/report/plan_figures.h"
 #include "app/report/plan_report.h"
 #include "app/report/report.h"
@@ -92,7 +93,7 @@ struct RehearsedSteps {
   }
 };
 
-double images_per_s(const Task& task, double step_s) {
+double samples_per_s(const Task& task, double step_s) {
   return double(task.profile.microbatch) * task.schedule.microbatches / step_s;
 }
 
@@ -112,7 +113,8 @@ std::string table(const Task& task, const Timeline& predicted, const Timeline& r
   if (options.steps == Steps::overlapped)
     row("period, ms", predicted.period_s * 1e3, rehearsed.period_s * 1e3, 2);
   if (task.profile.microbatch > 0)
-    row("images/s", images_per_s(task, predicted.period_s), images_per_s(task, rehearsed.period_s), 1);
+    row(fmt::format("{}/s", samples_of(task.profile)), samples_per_s(task, predicted.period_s),
+        samples_per_s(task, rehearsed.period_s), 1);
   row("speedup", speedup(predicted.period_s, task.profile, options),
       speedup(rehearsed.period_s, task.profile, options), 2);
   row("bubble, %", predicted.bubble_fraction() * 100, rehearsed.bubble_fraction() * 100, 1);

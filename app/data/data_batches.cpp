@@ -172,6 +172,8 @@ void add_data_batches(CLI::App& data) {
       "images");
   add("--sequence N", options->data.sequence, whole_between(1, 1 << 20),
       "of text: tokens of a row, as the network takes them");
+  add("--masked", options->data.masked, {},
+      "of text: tokens are masked, as for a network that sees later ones");
   add("--steps N", options->steps, whole_between(1, 1'000'000'000), "number of steps");
   add("--first-step N", options->first_step, whole_between(0, 1'000'000'000), "the first step");
   add("--batch N", options->batch, whole_between(1, 1'000'000), "samples per step");

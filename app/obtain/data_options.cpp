@@ -18,11 +18,13 @@
 #include "data/channels.h"
 #include "data/cifar.h"
 #include "data/hdf5_set.h"
+#include "data/masked_tokens.h"
 #include "data/token_set.h"
 #include "framework/error.h"
 #include "framework/known_names.h"
 #include "framework/paths.h"
 #include "framework/say.h"
+#include "layers/attention.h"
 #include "pipeline/host/launch.h"
 #include "pipeline/transport/agree.h"
 
@@ -213,6 +215,19 @@ ImageSplits read_images(const std::string& path, const DataOptions& o) {
   return with_channels(read_binary_files(set != nullptr ? *set : cifar10(), path), o.channels);
 }
 
+TokenSplits read_rows(const std::string& path, const DataOptions& o) {
+  const TokenSplits rows = spared(read_token_set(path, o.sequence, o.rows()));
+  return o.masked ? TokenSplits{masked(rows.train), masked(rows.test)} : rows;
+}
+
+// Says whether a network could read the token that it is to find.
+bool sees_later_tokens(const Graph& graph) {
+  return std::ranges::any_of(graph, [](const Node& node) {
+    const auto* attention = dynamic_cast<const Attention*>(node.op.get());
+    return attention && !attention->options.causal;
+  });
+}
+
 // Assigns the arrays to the inputs of the network.
 std::vector<AssignedArray> assigned(const NetworkOptions& network, const DataOptions& o) {
   const Graph graph = network.made(2);
@@ -246,7 +261,7 @@ std::vector<AssignedArray> assigned(const NetworkOptions& network, const DataOpt
 
 DataSplits read_data(const std::string& path, const DataOptions& o) {
   if (o.names_arrays()) return spared(read_array_set(path, o.arrays));
-  if (o.sequence > 0) return spared(read_token_set(path, o.sequence, o.rows()));
+  if (o.sequence > 0) return read_rows(path, o);
   return read_images(path, o);
 }
 
@@ -254,7 +269,7 @@ TokenSplits read_text(const DataOptions& o) {
   if (!is_text(o))
     throw Error("the data set " + o.dataset + " is no text", "give a set of antichain data tokens",
                 ExitCode::usage);
-  return spared(read_token_set(hdf5_file(o), o.sequence, o.rows()));
+  return read_rows(hdf5_file(o), o);
 }
 
 ImageSplits read_images(const DataOptions& o) {
@@ -283,6 +298,7 @@ void fit_rows(NetworkOptions& network, DataOptions& options) {
                             graph.model()),
                 "leave it out, or say --pad", ExitCode::usage);
   options.sequence = graph.shape(tokens)[1];
+  options.masked = sees_later_tokens(graph);
 }
 
 namespace {
@@ -365,8 +381,9 @@ DataSplits obtain_training_data(const DataOptions& options, int batch, Rank& ran
   }
   if (rank.prints()) {
     if (data.train->images()) warn_of_one_class(*data.train->images());
-    fmt::print("Data: {}, {} for training and {} for tests\n\n", data.train->name(),
-               counted_samples(*data.train), grouped(data.test->size()));
+    fmt::print("Data: {}, {} for training and {} for tests{}\n\n", data.train->name(),
+               counted_samples(*data.train), grouped(data.test->size()),
+               options.masked ? "; of the tokens 15 % are masked" : "");
     std::fflush(stdout);  // the next step may take a while
   }
   return data;

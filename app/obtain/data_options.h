@@ -23,6 +23,7 @@ struct DataOptions {
   std::vector<AssignedArray> arrays;         // the same by the network's inputs, once it is known
   bool pack = false, pad = false;            // how text is cut into rows
   int64_t sequence = 0;                      // tokens of a row: the network's, once it is known
+  bool masked = false;  // tokens are hidden: the network sees later ones, once it is known
 
   bool names_arrays() const { return !inputs.empty() || !targets.empty(); }
   Rows rows() const { return pack ? Rows::packed : pad ? Rows::padded : Rows::stream; }

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "app/job/preflight.h"
-#include "app/obtain/init_weights.h"
+#include "framework/bf16.h"
 #include "framework/error.h"
 #include "layers/softmax_cross_entropy.h"
 #include "pipeline/run/finite.h"
@@ -48,11 +48,9 @@ WholeNetwork::WholeNetwork(const Graph& model, Precision precision, const std::s
       seat_(seat_of(plan_, rank.job.rank(), microbatches)),
       model_(graph_, nodes_of_rank(plan_, rank.job.rank()), rank.context, 0, optimiser),
       runner_(model_, profile_, plan_, schedule_, mode, rank.job),
-      means_(graph_, model_.nodes()) {
-  const std::vector<std::string> said =
-      load_weights(model_, broadcast_weights(weights_file, graph_, rank.job), Fit::whole, weights_file);
-  if (rank.prints()) print_skipped(said);
-}
+      means_(graph_, model_.nodes()),
+      skipped_(load_weights(model_, broadcast_weights(weights_file, graph_, rank.job), Fit::whole,
+                            weights_file)) {}
 
 Plan WholeNetwork::one_stage(int replicas) const {
   Plan plan{.model = profile_.model, .graph_hash = profile_.graph_hash, .method = "one stage"};
@@ -85,34 +83,50 @@ Plan WholeNetwork::even_stages(int stages) const {
   return plan;
 }
 
-NodeId WholeNetwork::logits_node() const {
-  NodeId loss = graph_.size() - 1;
-  while (loss >= 0 && graph_[loss].role() != Role::loss) --loss;
+NodeId logits_of(const Graph& graph) {
+  NodeId loss = graph.size() - 1;
+  while (loss >= 0 && graph[loss].role() != Role::loss) --loss;
   ANTICHAIN_CHECK(loss >= 0, "every model has a loss");
-  return graph_[loss].inputs[0];
+  return graph[loss].inputs[0];
 }
 
-Shape WholeNetwork::output() const { return graph_.shape(logits_node()); }
-
-int WholeNetwork::class_axis() const {
-  const NodeId logits = logits_node();
-  for (const NodeId consumer : graph_.consumers(logits)) {
-    const auto* loss = dynamic_cast<const SoftmaxCrossEntropy*>(graph_[consumer].op.get());
-    if (loss && loss->options.classes_last) return graph_.shape(logits).rank() - 1;
+int class_axis_of(const Graph& graph) {
+  const NodeId logits = logits_of(graph);
+  for (const NodeId consumer : graph.consumers(logits)) {
+    const auto* loss = dynamic_cast<const SoftmaxCrossEntropy*>(graph[consumer].op.get());
+    if (loss && loss->options.classes_last) return graph.shape(logits).rank() - 1;
   }
   return 1;
 }
 
+// What is in this form already is not copied.
+Tensor WholeNetwork::on_host(const Tensor& y) const {
+  const Backend& backend = model_.context().backend();
+  Tensor host = y;
+  if (!backend.host_memory()) {
+    host = Tensor::host(y.spec());
+    backend.copy(model_.context(), y, host);
+  }
+  if (y.dtype() == DType::bf16) {
+    const Tensor wide = Tensor::host({y.shape(), DType::f32, y.layout()});
+    std::copy_n(host.data<Bf16>(), host.elements(), wide.data<float>());
+    host = wide;
+  }
+  if (y.layout() == Layout::plain) return host;
+  const Tensor plain = Tensor::host({y.shape()});
+  relayout(host, plain);
+  return plain;
+}
+
 WholeNetwork::Output WholeNetwork::run(BatchSource& source, float rate, int padding) {
   Output output;
+  const NodeId logits = logits_of(graph_);
   output.logits.resize(size_t(seat_.count() * this->output().elements()));
-  runner_.set_watch([&](NodeId id, int m, const Tensor& y) {
-    if (id != logits_node() && !look_) return;
-    const Tensor host = Tensor::host(y.spec()), plain = Tensor::host({y.shape()});
-    model_.context().backend().copy(model_.context(), y, host);
-    relayout(host, plain);
+  runner_.set_watch([&, logits](NodeId id, int m, const Tensor& y) {
+    if (id != logits && !look_) return;
+    const Tensor plain = on_host(y);
     if (look_) look_(graph_[id], plain);
-    if (id != logits_node()) return;
+    if (id != logits) return;
     const int nth = m / seat_.replicas;
     std::copy_n(plain.data<float>(), plain.elements(), output.logits.begin() + nth * plain.elements());
   });

@@ -22,6 +22,10 @@ namespace antichain {
 
 enum class Ranks { replicas, stages };
 
+// Return the node of the logits that the last loss is of, and their axis of classes.
+NodeId logits_of(const Graph&);
+int class_axis_of(const Graph&);
+
 class WholeNetwork {
  public:
   // Collective. Mode train runs forward, backward and a step, on one rank; mode evaluate runs forward only.
@@ -32,9 +36,11 @@ class WholeNetwork {
                Ranks = Ranks::replicas);
 
   RankModel& stage() { return model_; }
-  int class_axis() const;  // of the output, which the last loss is of
+  // Returns what is to be said of tensors in the file that the network has no use for.
+  const std::vector<std::string>& skipped() const { return skipped_; }
+  int class_axis() const { return class_axis_of(graph_); }  // of the output, which the last loss is of
   int64_t classes() const { return output()[class_axis()]; }
-  Shape output() const;  // of one micro-batch
+  Shape output() const { return graph_.shape(logits_of(graph_)); }  // of one micro-batch
   int microbatch() const { return graph_.microbatch(); }
   int batch() const { return microbatch() * microbatches_; }
 
@@ -54,7 +60,7 @@ class WholeNetwork {
     std::vector<float> logits;
   };
   Output run(BatchSource&, float rate = 0, int padding = 0);
-  // Has `look` called with each node's output of every later run, in host memory and plain layout.
+  // Has `look` called with each node's output of every later run: float32, in host memory and plain layout.
   using Look = std::function<void(const Node&, const Tensor& y)>;
   void set_look(Look look) { look_ = std::move(look); }
   // Returns whether the whole output is finite.
@@ -64,7 +70,7 @@ class WholeNetwork {
   std::string describe_first_bad(BatchSource&);
 
  private:
-  NodeId logits_node() const;
+  Tensor on_host(const Tensor& y) const;
   Plan one_stage(int replicas) const;
   Plan even_stages(int stages) const;
 
@@ -77,6 +83,7 @@ class WholeNetwork {
   RankModel model_;
   StageRunner runner_;
   const LossMeans means_;
+  const std::vector<std::string> skipped_;
   std::optional<StepMeans> step_means_;
   Look look_;
 };

@@ -19,6 +19,15 @@ bool is_mean_of_logarithms(const Op& op) {
 
 }  // namespace
 
+std::string_view samples_of(const Profile& profile) {
+  const bool text = std::ranges::any_of(profile.nodes, [](const ProfileNode& node) {
+    return node.role == Role::input && node.name == "tokens";
+  });
+  return samples_of(Measures{.tokens = text});
+}
+
+std::string_view samples_of(const Measures& measures) { return measures.tokens > 0 ? "sequences" : "images"; }
+
 Measures measures_of(const Graph& graph) {
   Measures measures{.hits = has_hits(graph)};
   const NodeId tokens = graph.find("tokens");

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "framework/graph.h"
 #include "partition/profile/profile.h"
@@ -16,6 +17,9 @@ struct Measures {
   bool perplexity = false;  // the loss is the mean over tokens of −log of what each one's label was given
   int64_t tokens = 0;       // of a sample; 0: the network reads none
 };
+// Return what samples are called: "sequences" where the network reads tokens, else "images".
+std::string_view samples_of(const Profile&);
+std::string_view samples_of(const Measures&);
 // Returns those of the model's own loss, which is its last node, and of its input "tokens".
 Measures measures_of(const Graph&);
 

@@ -92,7 +92,7 @@ void MetricsFile::step(const StepReport& r) {
   Json line{{"step", r.step + 1},     {"epoch", r.epoch + 1},
             {"loss", r.loss},  // null where it is no number
             {"accuracy", r.accuracy}, {"rate", r.rate},
-            {"seconds", r.seconds},   {"images_per_s", r.images_per_s},
+            {"seconds", r.seconds},   {fmt::format("{}_per_s", samples_of(measures_)), r.images_per_s},
             {"data", data_}};
   if (measures_.tokens > 0) line["tokens_per_s"] = r.images_per_s * double(measures_.tokens);
   if (!r.skipped_because.empty()) {

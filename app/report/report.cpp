@@ -7,6 +7,7 @@
 
 #include "app/cli/number_text.h"
 #include "app/cli/table.h"
+#include "app/report/measures.h"
 #include "app/report/plan_report.h"
 #include "pipeline/program/program.h"
 
@@ -28,11 +29,8 @@ std::string describe(const Timeline& timeline, const Plan& plan, const Profile& 
     }
   }
   const double images = double(profile.microbatch) * schedule.microbatches;
-  const bool text = std::ranges::any_of(profile.nodes, [](const ProfileNode& node) {
-    return node.role == Role::input && node.name == "tokens";
-  });
   const std::string rate =
-      images > 0 ? fmt::format(", {:.1f} {}/s", images / timeline.period_s, text ? "samples" : "images") : "";
+      images > 0 ? fmt::format(", {:.1f} {}/s", images / timeline.period_s, samples_of(profile)) : "";
   const std::string order =
       task.schedule == planned_order ? describe_order(task, profile, plan, timeline.period_s) : "";
   const std::string period =

@@ -138,13 +138,15 @@ std::vector<RunComparison::Line> RunComparison::results() const {
   const auto line = [&](const char* what, const char* name, double factor, const char* format) {
     return Line{what, scaled(a, name, factor, format), scaled(b, name, factor, format)};
   };
+  const bool text = a.contains("median_tokens_per_s") || b.contains("median_tokens_per_s");
   return {{"steps", std::to_string(last_step(a_.loss)), std::to_string(last_step(b_.loss))},
           line("last loss", "final_loss", 1, "{}"),
           line("test accuracy, %", "final_test_accuracy", 100, "{:.2f}"),
           {"state", value_words(a, "state"), value_words(b, "state")},
           line("predicted step, ms", "predicted_step_s", 1e3, "{:.2f}"),
           line("measured step, ms", "measured_step_s", 1e3, "{:.2f}"),
-          line("images/s", "median_images_per_s", 1, "{:.1f}"),
+          text ? line("tokens/s", "median_tokens_per_s", 1, "{:.0f}")
+               : line("images/s", "median_images_per_s", 1, "{:.1f}"),
           line("without a core, %", "starved_share", 100, "{:.1f}")};
 }
 

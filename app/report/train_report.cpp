@@ -93,7 +93,7 @@ std::string pace(const TrainSummary& s) {
                                                 s.rate.per_s(s.measured_step_s, s.ranks) * 1e-9,
                                                 percent(s.rate.share(s.measured_step_s, s.ranks)))
                                   : "";
-  return fmt::format("{:.0f} tokens/s, {:.1f} samples/s{}", s.images_per_s * double(s.measures.tokens),
+  return fmt::format("{:.0f} tokens/s, {:.1f} sequences/s{}", s.images_per_s * double(s.measures.tokens),
                      s.images_per_s, of_best);
 }
 
@@ -144,7 +144,7 @@ std::string to_json(const TrainSummary& s, int indent) {
                                  {"final_loss", s.loss},
                                  {"predicted_step_s", s.predicted_step_s},
                                  {"measured_step_s", s.measured_step_s},
-                                 {"median_images_per_s", s.images_per_s},
+                                 {fmt::format("median_{}_per_s", samples_of(s.measures)), s.images_per_s},
                                  {"rank_0_memory_bytes", s.memory_bytes},
                                  {"state", s.state}};
   if (s.accuracy) json["final_accuracy"] = *s.accuracy;

@@ -130,10 +130,12 @@ bool has(const Choice& choice, std::string_view option) {
 void add_name_option(CLI::App& app, OptimiserOptions& o) {
   std::vector<std::string> names;
   for (const Choice& choice : choices()) names.emplace_back(choice.name);
-  add_option(app, training, "--optimiser NAME", o.name, one_of("optimiser", names),
-             "sgd: stochastic gradient descent with momentum; adamw: Adam with decoupled weight decay; muon: "
-             "orthogonal steps for convolutions' kernels, AdamW for all else [the recipe's]",
-             {recipe, "optimiser"});
+  add_option(
+      app, training, "--optimiser NAME", o.name, one_of("optimiser", names),
+      "sgd: stochastic gradient descent with momentum; adamw: Adam with decoupled weight decay; muon: "
+      "orthogonal steps for convolutions' kernels and hidden layers' matrices, AdamW for all else [the "
+      "recipe's]",
+      {recipe, "optimiser"});
 }
 
 void add_average_option(CLI::App& app, OptimiserOptions& o, const char* purpose) {

@@ -1,4 +1,4 @@
-// Runs Muon (framework/muon.h) on the device: a kernel's matrix is made orthogonal by a few launches each
+// Runs Muon (framework/muon.h) on the device: a matrix is made orthogonal by a few launches each
 // iteration, and all other parameters are updated in one.
 #include "framework/muon.h"
 
@@ -71,7 +71,7 @@ const float* orthogonalise(Stream stream, const MatrixSize& size, float* scratch
   return x;
 }
 
-void update_kernel(Stream stream, const MuonFactors& factors, const Rate& given, const Trained& t,
+void update_matrix(Stream stream, const MuonFactors& factors, const Rate& given, const Trained& t,
                    float* scratch) {
   const MatrixSize size = matrix_of(t.w.shape());
   const MuonScratch at(size, t.w.elements());
@@ -98,29 +98,30 @@ class MuonUpdate : public Update {
   MuonUpdate(std::shared_ptr<const Optimiser> optimiser, const Context& context, std::vector<Trained> trained)
       : muon_(std::static_pointer_cast<const Muon>(std::move(optimiser))) {
     std::vector<Trained> others;
-    for (Trained& t : trained) (is_orthogonalised(t.w.shape()) ? kernels_ : others).push_back(std::move(t));
+    for (Trained& t : trained) (is_orthogonalised(t) ? matrices_ : others).push_back(std::move(t));
     others_ = in_one_launch(adamw)(std::make_shared<AdamW>(muon_->options.adamw), context, std::move(others));
   }
 
   void run(Context& context, const Rate& rate) const override {
     int64_t most = 0;
-    for (const Trained& t : kernels_) most = std::max(most, muon_->scratch_bytes(t.w.spec()));
+    for (const Trained& t : matrices_)
+      most = std::max(most, MuonScratch(matrix_of(t.w.shape()), t.w.elements()).bytes());
     auto* const scratch = reinterpret_cast<float*>(context.workspace(most));
-    for (const Trained& t : kernels_)
-      update_kernel(stream_of(context), factors_of(muon_->options, t.w.shape()), rate, t, scratch);
+    for (const Trained& t : matrices_)
+      update_matrix(stream_of(context), factors_of(muon_->options, t.w.shape()), rate, t, scratch);
     others_->run(context, rate);
   }
 
  private:
   const std::shared_ptr<const Muon> muon_;
-  std::vector<Trained> kernels_;
+  std::vector<Trained> matrices_;
   std::unique_ptr<Update> others_;
 };
 
 }  // namespace
 
-// A kernel's layout has the output channels outermost, so its rows are the filters, whatever the order
-// within.
+// The layout of a convolution's kernel has the output channels outermost, so its rows are the filters,
+// whatever the order within.
 std::unique_ptr<Update> make_muon(std::shared_ptr<const Optimiser> optimiser, const Context& context,
                                   std::vector<Trained> trained) {
   return std::make_unique<MuonUpdate>(std::move(optimiser), context, std::move(trained));

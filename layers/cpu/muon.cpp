@@ -50,11 +50,11 @@ Tensor unowned_at(float* place, const TensorSpec& spec) {
 
 void muon(Context& context, const Optimiser& optimiser, const Rate& rate, const Trained& t) {
   const auto& of = static_cast<const Muon&>(optimiser);
-  if (!is_orthogonalised(t.w.shape())) return adamw(context, AdamW(of.options.adamw), rate, t);
+  if (!is_orthogonalised(t)) return adamw(context, AdamW(of.options.adamw), rate, t);
   const MatrixSize size = matrix_of(t.w.shape());
   const MuonScratch at(size, t.w.elements());
   const MuonFactors factors = factors_of(of.options, t.w.shape());
-  auto* const scratch = reinterpret_cast<float*>(context.workspace(of.scratch_bytes(t.w.spec())));
+  auto* const scratch = reinterpret_cast<float*>(context.workspace(at.bytes()));
   const Tensor u = unowned_at(scratch + at.u, t.w.spec()),
                matrix = unowned_at(scratch + at.matrix, {t.w.shape()});
   float* const m = t.slots[0].data<float>();

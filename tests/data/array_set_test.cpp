@@ -14,10 +14,10 @@
 namespace antichain {
 namespace {
 
-using Rows = std::vector<std::byte>;
+using ArrayRows = std::vector<std::byte>;
 
 template <class T>
-Rows bytes_of(const std::vector<T>& values) {
+ArrayRows bytes_of(const std::vector<T>& values) {
   const auto bytes = std::as_bytes(std::span(values));
   return {bytes.begin(), bytes.end()};
 }
@@ -34,9 +34,9 @@ struct StoredArrays {
   TemporaryFolder folder;
   std::string file = folder.str() + "/set.h5";
   std::vector<ArraySpec> specs;
-  std::vector<Rows> rows;
+  std::vector<ArrayRows> rows;
 
-  void add(const std::string& name, std::vector<int64_t> shape, ArrayType type, const Rows& values) {
+  void add(const std::string& name, std::vector<int64_t> shape, ArrayType type, const ArrayRows& values) {
     for (const char* split : {"train/", "test/"}) {
       specs.push_back({.path = split + name, .shape = shape, .type = type});
       rows.push_back(values);

@@ -13,7 +13,7 @@ build_sanitized address,undefined fuzzers
 programs="$PWD/build-address-undefined/tests/fuzz"
 targets=("$@")
 [ $# -gt 0 ] || targets=(graph_txt graph_file profile plan cluster schedule schedule_csv cuts safetensors cifar10 hdf5_set
-  image manifest settings)
+  image manifest settings token_set)
 
 fuzz() {  # TARGET: new inputs go to a folder of their own, the seeds stay as they are
   local target="$1" folder="$PWD/build-address-undefined/fuzz/$1"
@@ -23,7 +23,7 @@ fuzz() {  # TARGET: new inputs go to a folder of their own, the seeds stay as th
   # HDF5 asks for as many bytes as a damaged file says, and takes no for an answer: what it gets counts, not
   # what it asks for. And it loses some hundred bytes of its own with each such file, which adds up over
   # 100,000 of them.
-  [ "$target" = hdf5_set ] && asan+=:allocator_may_return_null=1 limits=(-rss_limit_mb=4096 -malloc_limit_mb=1000000 -timeout=1)
+  [[ "$target" = hdf5_set || "$target" = token_set ]] && asan+=:allocator_may_return_null=1 limits=(-rss_limit_mb=4096 -malloc_limit_mb=1000000 -timeout=1)
   if ASAN_OPTIONS=$asan "$programs/${target}_fuzzer" -max_total_time="$seconds" "${limits[@]}" \
     -max_len=65536 -artifact_prefix="$folder/" "$folder/found" "$here/corpus/$target" >"$folder/log" 2>&1; then
     echo "$target: $(grep "^Done" "$folder/log")"

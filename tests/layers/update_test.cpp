@@ -36,12 +36,12 @@ class UpdateAtOnce : public ::testing::TestWithParam<harness::Engine>, public ha
     EXPECT_EQ(std::memcmp(here(ours).raw(), theirs.raw(), size_t(theirs.bytes())), 0)
         << what << " of " << theirs.elements();
   }
-  // Every other parameter is a matrix, which may decay where a vector does not; the last are kernels, one
-  // taller than wide and one wider than tall.
+  // Every other parameter is a matrix, which may decay where a vector does not; the last are a convolution's
+  // kernel, taller than wide, and a hidden layer's matrix, wider than tall.
   static Tensor parameter(size_t i, uint64_t key) {
     const Tensor flat = random_tensor(sizes[i], key);
     if (sizes[i] == tall) return Tensor({{100, 3, 3, 5}}, flat.storage());
-    if (sizes[i] == wide) return Tensor({{7, 13, 3, 3}}, flat.storage());
+    if (sizes[i] == wide) return Tensor({{7, 13 * 3 * 3}}, flat.storage());
     return i % 2 == 0 ? flat : Tensor({{sizes[i], 1}}, flat.storage());
   }
   // The test makes three steps, so that what is kept from step to step counts.
@@ -54,7 +54,8 @@ class UpdateAtOnce : public ::testing::TestWithParam<harness::Engine>, public ha
       const auto key = uint64_t(sizes[i]);
       theirs.push_back({parameter(i, key + 1), parameter(i, key + 2), {}, {}});
       Trained& t = theirs.back();
-      for (const std::string& slot : optimiser->slots({"", t.w.shape(), {}})) {
+      const ParamSpec param{.shape = t.w.shape(), .hidden_matrix = sizes[i] == wide};
+      for (const std::string& slot : optimiser->slots(param)) {
         t.slots.push_back(Tensor::host(t.w.spec()));
         EXPECT_NE(slot, "");
       }

@@ -28,12 +28,13 @@ namespace {
 
 constexpr int words = 37, length = 11, samples = 3, golden_batches = 4;
 
-Graph network(const std::string& name, int tokens = length, int microbatch = samples) {
+Graph network(const std::string& name, int tokens = length, int microbatch = samples, bool packed = false) {
   const ModelOptions o = {.microbatch = microbatch,
                           .classes = 10,
                           .image = 32,
                           .sequence = tokens,
                           .vocabulary = words,
+                          .packed = packed,
                           .dropout = 0};
   const bool tied = !name.ends_with("_untied");
   if (name.starts_with("gpt2"))
@@ -142,6 +143,61 @@ TEST_P(Language, ErrorsAreAtMostOneAndAHalfTimesPyTorchs) {
 
 INSTANTIATE_TEST_SUITE_P(All, Language, ::testing::ValuesIn(read_golden_language().networks),
                          ::testing::PrintToStringParamName());
+
+// Documents of a row, one behind the other, or each in a row of its own: the loss of a row is a sum over its
+// labels that count, which have the same gradients either way.
+TEST(PackedDocuments, HaveTheSumOfTheGradientsOfSeparateOnes) {
+  std::string why;
+  const Backend* engine = judged_engine(why);
+  if (!engine) GTEST_SKIP() << why;
+  const std::vector<int> lengths = {4, 1, 6, 9};  // the last three tokens only pad
+  constexpr int row = 23;
+  for (const std::string name : {"gpt2", "llama"}) {
+    // Runs the documents from `first` to before `end`, with the divisor of a row's mean taken away.
+    const auto run = [&](const Backend& backend, size_t first, size_t end) {
+      std::vector<int> document, place;
+      for (size_t d = first; d < end; ++d)
+        for (int i = 0; i < lengths[d]; ++i) document.push_back(int(d)), place.push_back(i);
+      int labels = 0;
+      const Start start = [&](const Tensor& plain, std::string_view of) {
+        if (plain.dtype() == DType::f32) return draw_golden(plain, of);
+        for (int i = 0; i < row; ++i) {
+          const bool used = i < int(document.size());
+          const int d = used ? document[size_t(i)] : -1, at = used ? place[size_t(i)] : 0;
+          const bool counts = used && at + 1 < lengths[size_t(d)];
+          int32_t& value = plain.data<int32_t>()[i];
+          if (of == "tokens") value = used ? whole("tokens", 100 * d + at) : 0;
+          if (of == "labels") value = counts ? whole("tokens", 100 * d + at + 1) : -1;
+          if (of == "documents") value = d;
+          if (of == "positions") value = at;
+          labels += of == "labels" && counts;
+        }
+      };
+      Gradients gradients = run_graph(network(name, row, 1, true), backend, start).gradients;
+      for (auto& [of, gradient] : gradients)
+        for (double& value : gradient) value *= labels;
+      return gradients;
+    };
+    const auto differ = [&](const Backend& backend) {
+      const Gradients packed = run(backend, 0, lengths.size());
+      Gradients sum;
+      for (size_t d = 0; d < lengths.size(); ++d) {
+        if (lengths[d] < 2) continue;  // it has no label
+        for (const auto& [of, gradient] : run(backend, d, d + 1)) {
+          sum[of].resize(gradient.size());
+          for (size_t i = 0; i < gradient.size(); ++i) sum[of][i] += gradient[i];
+        }
+      }
+      double apart = 0, all = 0;
+      for (const auto& [of, gradient] : packed)
+        apart += squared_distance(gradient, sum.at(of)), all += sum_of_squares(gradient);
+      return std::sqrt(apart / all);
+    };
+    // The divisor of the loss is a float32 factor, 1 / labels, which differs between the runs.
+    EXPECT_LT(differ(reference::backend()), 6e-8) << name << ", in double precision";
+    EXPECT_LT(differ(*engine), 1e-6) << name << ", within the rounding of float32";
+  }
+}
 
 // Later tokens change nothing at a position, so that the rest of the window may be anything.
 TEST(Continuation, IsTheirs) {

@@ -5,12 +5,16 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <vector>
 
+#include "framework/backend.h"
 #include "framework/error.h"
 #include "layers/attention.h"
+#include "layers/cpu/backend.h"
 #include "layers/dropout.h"
 #include "layers/stochastic_depth.h"
+#include "models/llama.h"
 #include "tests/expect_error.h"
 
 namespace antichain {
@@ -105,6 +109,27 @@ int64_t cifar_resnet(int64_t n) {
     in = c;
   }
   return expected + 64 * 10 + 10;
+}
+
+// Muon takes these: of each block all matrices, but neither tables nor heads, tied or not.
+TEST(Models, HiddenMatricesAreThoseOfLinearLayersWithin) {
+  const auto hidden = [](const Graph& graph) {
+    std::set<std::string> names;
+    for (const Node& node : graph)
+      for (const ParamSpec& param : node.signature.params)
+        if (param.hidden_matrix) names.insert(full_name(node, param));
+    return names;
+  };
+  const auto of = [&](const std::string& name) { return hidden(make_model(name, {.microbatch = 2})); };
+  EXPECT_EQ(of("gpt_nano").size(), 4 * 4u);
+  EXPECT_EQ(of("llama").size(), 6 * 7u);
+  EXPECT_EQ(of("bert_base").size(), 12 * 6 + 1u);
+  EXPECT_EQ(of("resnet20"), std::set<std::string>{});
+  const LlamaTable untied{.layers = 1, .tied = false};
+  EXPECT_FALSE(
+      hidden(llama_network("untied", untied, completed({}, usual_llama))).contains("lm_head.weight"));
+  register_cpu_backend();
+  EXPECT_EQ(hidden(lower(make_model("gpt_nano"), backend("cpu"))), of("gpt_nano"));
 }
 
 TEST(Models, CifarResNetsHaveThePapersParameters) {

@@ -232,6 +232,31 @@ class Weights(InAFolder):
             for name, array in arrays.items():
                 numpy.testing.assert_array_equal(read[name], array)
 
+    def test_a_text_goes_on_as_with_hugging_face(self):
+        sizes = {"num_hidden_layers": 6, "num_attention_heads": 6, "num_key_value_heads": 3}
+        sizes |= {"hidden_size": 288, "intermediate_size": 768, "max_position_embeddings": 96}
+        sizes |= {"rms_norm_eps": 1e-5}
+        sizes |= {"vocab_size": 256, "tie_word_embeddings": True}
+        ends = {"initializer_range": 0.1, "bos_token_id": None, "eos_token_id": None}
+        torch.manual_seed(1)
+        gpt = transformers.GPT2LMHeadModel(transformers.GPT2Config(**NANO | {"n_positions": 96}, **ends))
+        llama = transformers.LlamaForCausalLM(transformers.LlamaConfig(**sizes, **ends))
+        for name, model in (("gpt_nano", gpt.eval()), ("llama", llama.eval())):
+            prompt = torch.randint(256, (1, 9))
+            tokens = prompt
+            with torch.no_grad():
+                for _ in range(64):
+                    tokens = torch.cat((tokens, model(tokens).logits[:, -1:].argmax(-1)), 1)
+            file = self.folder / "model.safetensors"
+            model.save_pretrained(self.folder)
+            text = ",".join(map(str, prompt[0].tolist()))
+            command = [PROGRAM, "generate", "--model", name, "--sequence", "96", "--vocabulary", "256"]
+            command += ["--weights", str(file), "--prompt-tokens", text, "--tokens", "64", "--json", "-"]
+            for ranks in "1", "2":
+                said = subprocess.run([*command, "--local", ranks], capture_output=True)  # any bytes
+                self.assertEqual(said.returncode, 0, said.stderr)
+                self.assertEqual(json.loads(said.stdout)["tokens"], tokens[0, 9:].tolist(), name)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -63,6 +63,16 @@ class TokensTest(InAFolder):
             parts = [numpy.array(file[split + "/tokens"]) for split in ("train", "test")]
             return numpy.concatenate(parts).tolist(), file["train/documents"][:].tolist(), dict(file.attrs)
 
+    def test_a_set_says_which_token_stands_for_masked_ones(self):
+        trained = tokenizers.ByteLevelBPETokenizer()
+        trained.train_from_iterator([TEXT], special_tokens=["[SEP]", "[MASK]"], show_progress=False)
+        trained.save(str(self.folder / "tokenizer.json"))
+        self.text.write_text(TEXT)
+        tokenizer = Tokenizer(self.folder / "tokenizer.json")
+        packing.pack([self.text], tokenizer, self.set)
+        stream, _, attributes = self.stream()
+        self.assertEqual((stream[-1], attributes["mask"]), (0, 1))
+
     def test_a_set_has_the_tokens_of_its_documents(self):
         self.text.write_text(TEXT * 3)
         words = ("--text", self.text, self.text, "--tokenizer", self.folder / "bpe", "--out", self.set)

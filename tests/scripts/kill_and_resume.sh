@@ -1,19 +1,31 @@
 #!/bin/bash
-# Kills (SIGKILL) a random rank of two at a random moment of a training run, resumes it with --resume auto,
-# kills again … Each time a complete checkpoint must be found; a run that gets to its end, however often it
+# Kills (SIGKILL) a random rank at a random moment of a training run of two or three ranks, resumes it with
+# --resume auto on as many as chance says, kills again … Each time a complete checkpoint must be found; a run that gets to its end, however often it
 # was killed on the way, must have the state and the metrics of one that nobody touched. Then the next run
 # begins.
 #
-#   kill_and_resume.sh build/antichain [KILLS (10) [SEED (1)]]
+#   kill_and_resume.sh build/antichain [KILLS (10) [SEED (1) [MODEL (resnet20)]]]
+#
+# gpt_nano reads generated text, and is trained by Muon with dropout, clipping and averaged weights.
 set -uo pipefail
-program=$1 kills=${2:-10} RANDOM=${3:-1}
+program=$1 kills=${2:-10} RANDOM=${3:-1} model=${4:-resnet20}
 folder=$(mktemp -d "${KILL_AND_RESUME_DIR:-${TMPDIR:-/tmp}}/kill.XXXXXX") || exit 1
 trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 1
-ranks=2 steps=40
-network=(--model resnet20 --batch 8 --microbatches 2)
-train=("${MPIRUN:-mpirun}" -n $ranks "$program" train "${network[@]}" --dataset synthetic --steps $steps
-  --profile p.json --lr 0.01 --checkpoint-every 1 --keep 2)
+steps=40
+network=(--model "$model" --batch 8 --microbatches 2)
+learning=(--dataset synthetic)
+if [ "$model" = gpt_nano ]; then
+  seq 9000 >text
+  "$program" data tokens --text text --out text.h5 >out || exit 1
+  network+=(--sequence 16 --vocabulary 256 --dropout 0.1 --optimiser muon --ema 0.9)
+  learning=(--dataset hdf5:text.h5 --clip-norm 1)
+fi
+on_ranks() {  # N: sets ranks and train
+  ranks=$1
+  train=("${MPIRUN:-mpirun}" -n "$ranks" "$program" train "${network[@]}" "${learning[@]}" --steps "$steps"
+    --profile p.json --lr 0.01 --checkpoint-every 1 --keep 2)
+}
 
 fail() {
   echo "FAILED after $killed kills: $*"
@@ -49,6 +61,7 @@ end_launcher() {
 killed=0 finished=0 begun_anew=0 found=0 worst_ms=0
 "$program" profile "${network[@]}" --json p.json >out 2>err || fail "no profile"
 start=$(now_ms)
+on_ranks 2
 "${train[@]}" --checkpoint whole --metrics whole.json >out 2>err || fail "the undisturbed run failed"
 whole_ms=$(($(now_ms) - start))
 [ "$(losses_of whole.json | wc -l)" = $steps ] || fail "not $steps steps in the metrics"
@@ -56,6 +69,7 @@ whole_ms=$(($(now_ms) - start))
 # One leg, cut short after $1 ms (0: not at all). Sets code.
 leg() {
   local before after begin; before=$(newest)
+  on_ranks $((2 + RANDOM % 2))
   if [ -n "$before" ]; then found=$((found + 1)); else begun_anew=$((begun_anew + 1)); fi
   "${train[@]}" --checkpoint ck --resume auto --metrics run.json >out 2>err &
   local job=$! pids victim
@@ -71,7 +85,7 @@ leg() {
   wait $job; code=$?
   [ "$1" -gt 0 ] && [ "$code" != 0 ] && [ $(($(now_ms) - begin)) -gt $worst_ms ] && worst_ms=$(($(now_ms) - begin))
   after=$(newest)
-  echo "a leg of $1 ms: exit code $code, newest checkpoint ${after:-none}"
+  echo "a leg of $1 ms on $ranks ranks: exit code $code, newest checkpoint ${after:-none}"
   grep -q "damaged\|can't be used" err && fail "a checkpoint was found damaged"
   [[ ! "$after" < "$before" ]] || fail "the newest checkpoint was $before and is $after"
   [ "$code" != 0 ] || [ -z "$before" ] || grep -q "Going on from ck/$before" out || fail "$before was not gone on from"

@@ -7,7 +7,8 @@
 #   tests/scripts/same_numbers.sh build/antichain                 all four models
 #   tests/scripts/same_numbers.sh build/antichain resnet20        some of them
 #
-# SCHEDULES are those of processes (1f1b gpipe).
+# SCHEDULES are those of processes (1f1b gpipe), and OPTIONS are further ones of all runs. Networks of tokens
+# read generated text.
 set -uo pipefail
 program=$1
 shift
@@ -22,11 +23,21 @@ bad=0
 # statistics.
 numbers() { sed -nE 's/.*"step":([0-9]+).*"loss":([^,]+),"accuracy":([^,]+).*/\1 \2 \3/p; s/.*"state":"([0-9a-f]+)".*/\1/p' "$1"; }
 
+seq 9000 >"$folder/text"
+"$program" data tokens --text "$folder/text" --out "$folder/text.h5" >/dev/null || exit 1
+data_of() {
+  case $1 in
+    gpt*|llama) echo --dataset "hdf5:$folder/text.h5" --sequence 16 --dropout 0.1 ;;
+    *) echo --dataset synthetic ;;
+  esac
+}
+
 # train MODEL NAME LAUNCH… : $folder/NAME.json
 train() {
   local model=$1 name=$2
   shift 2
-  "$@" --model "$model" --dataset synthetic --batch 16 --microbatches 4 --steps 5 \
+  # shellcheck disable=SC2046,SC2086  # lists of words
+  "$@" --model "$model" $(data_of "$model") --batch 16 --microbatches 4 --steps 5 ${OPTIONS:-} \
     --metrics "$folder/$name.json" >"$folder/out" 2>&1 && return
   echo "FAILED: $model, $name: $(tail -n 5 "$folder/out")"
   return 1

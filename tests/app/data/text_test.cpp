@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "framework/files/weights.h"
@@ -28,6 +29,21 @@ constexpr const char* of_two_tokens = R"({"format": "antichain graph", "version"
     {"name": "logits", "op": "reshape", "inputs": ["head"], "options": {"shape": [256, 8]}},
     {"name": "loss", "op": "softmax_cross_entropy", "inputs": ["logits", "labels"],
      "options": {"ignore_index": -100}}]})";
+
+// Attention in both directions: tokens are masked, and found again.
+constexpr const char* of_both_directions = R"({"format": "antichain graph", "version": 1, "model": "both",
+  "inputs": [{"name": "tokens", "shape": [16], "dtype": "int32"},
+             {"name": "labels", "shape": [16], "dtype": "int32"},
+             {"name": "token_types", "shape": [16], "dtype": "int32"}],
+  "nodes": [
+    {"name": "words", "op": "embedding", "inputs": ["tokens"], "options": {"rows": 257, "width": 24}},
+    {"name": "types", "op": "embedding", "inputs": ["token_types"], "options": {"rows": 2, "width": 24}},
+    {"name": "sum", "op": "add", "inputs": ["words", "types"]},
+    {"name": "qkv", "op": "linear", "inputs": ["sum"], "options": {"out": 72}},
+    {"name": "attention", "op": "attention", "inputs": ["qkv"], "options": {"heads": 2}},
+    {"name": "logits", "op": "linear", "inputs": ["attention"], "options": {"out": 257}},
+    {"name": "loss", "op": "softmax_cross_entropy", "inputs": ["logits", "labels"],
+     "options": {"ignore_index": -100, "classes_last": true}}]})";
 
 class TextCommands : public ProgramTest {
  protected:
@@ -61,9 +77,10 @@ TEST_F(TextCommands, TrainingTellsPerplexityAndTokensAndIsResumedInTheMiddleOfAn
   const double loss = one.at("final_test_loss");
   EXPECT_LT(loss, std::log(256.0) - 1) << "it learns";
   EXPECT_DOUBLE_EQ(one.at("final_test_perplexity"), std::exp(loss));
-  EXPECT_DOUBLE_EQ(one.at("median_tokens_per_s"), 8 * one.at("median_images_per_s").get<double>());
+  EXPECT_DOUBLE_EQ(one.at("median_tokens_per_s"), 8 * one.at("median_sequences_per_s").get<double>());
   const std::string metrics = read_file(path("one.jsonl"));
-  EXPECT_THAT(metrics, AllOf(HasSubstr("\"tokens_per_s\""), HasSubstr("\"test_perplexity\"")));
+  EXPECT_THAT(metrics, AllOf(HasSubstr("\"tokens_per_s\""), HasSubstr("\"sequences_per_s\""),
+                             HasSubstr("\"test_perplexity\"")));
 
   ran(train_ + "--steps 20 --checkpoint ck --local 2");
   ran(train_ + "--steps 60 --resume auto --checkpoint ck --json two.json --local 3");
@@ -103,6 +120,26 @@ TEST_F(TextCommands, AGptKeepsPackedDocumentsApart) {
   EXPECT_EQ(ran(go_on), ran(go_on + "--local 4"));
   expect_refused(how + "--vocabulary 100", 2, "has a vocabulary of 100 tokens, but set.h5 one of 256");
   expect_refused("train --model gpt_nano --dataset synthetic", 2, "'gpt_nano' reads tokens");
+}
+
+TEST_F(TextCommands, ANetworkThatSeesLaterTokensFindsMaskedOnes) {
+  write_file(path("both.json"), of_both_directions);
+  const std::string how =
+      "train --graph both.json --dataset hdf5:set.h5 --batch 4 --microbatches 2 --lr 0.03 --seed 3 "
+      "--evaluate-every 20 ";
+  EXPECT_THAT(ran(how + "--steps 40 --json one.json --results kept"),
+              AllOf(HasSubstr("of the tokens 15 % are masked"), HasSubstr("perplexity")));
+  EXPECT_LT(json("one.json").at("final_test_loss"), std::log(256.0) - 1) << "it learns";
+  ran(how + "--steps 11 --checkpoint ck --local 2");
+  ran(how + "--steps 40 --resume auto --checkpoint ck --json two.json --local 3");
+  EXPECT_EQ(state("two.json"), state("one.json"));
+  ran("evaluate --graph both.json --weights kept/weights.h5 --dataset hdf5:set.h5 --batch 4 --json e.json");
+  EXPECT_NEAR(json("e.json").at("loss"), json("one.json").at("final_test_loss"), 1e-5);
+  ran("data batches --dataset hdf5:set.h5 --batch 4 --sequence 16 --masked --seed 3 --out m.h5");
+  const Weights batch = read_weights(path("m.h5"));
+  const auto& tokens = std::get<1>(batch.find("tokens")->values);
+  EXPECT_TRUE(std::ranges::count(tokens, 256) > 0);
+  expect_refused("generate --graph both.json --weights kept/weights.h5 --prompt a", 2, "token_types");
 }
 
 TEST_F(TextCommands, BatchesAreTheRowsOfTrainingSteps) {

@@ -11,6 +11,7 @@
 
 #include "framework/adamw.h"
 #include "framework/averaged.h"
+#include "framework/muon.h"
 #include "layers/cpu/dnnl.h"
 #include "pipeline/planning/order_search.h"
 #include "pipeline/schedule/policy.h"
@@ -79,6 +80,10 @@ std::vector<BitsCase> cases_of_language_models() {
     c.precision = Precision::bf16;
     all.push_back({model + "_bf16", c, false});
   }
+  TrainingCase muon = adaptive(two_epochs());
+  muon.model = "small_gpt";
+  muon.optimiser = std::make_shared<Averaged>(std::make_shared<Muon>(MuonOptions{}), 0.9);
+  all.push_back({"small_gpt_muon", muon, false});
   return all;
 }
 

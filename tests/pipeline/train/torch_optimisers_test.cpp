@@ -30,8 +30,8 @@ Trained parameter_of(const TensorSpec& spec, double scale, double phase, const O
   Trained t{Tensor::host(spec), Tensor::host(spec), {}, {}};
   const std::vector<double> values = sines(spec.elements(), phase);
   for (size_t i = 0; i < values.size(); ++i) t.w.data<float>()[i] = float(scale * values[i]);
-  for (size_t n = optimiser.slots({"weight", spec.shape, {}}).size(); n > 0; --n)
-    t.slots.push_back(Tensor::host(spec));
+  const ParamSpec param{.shape = spec.shape, .hidden_matrix = spec.shape.rank() == 2};
+  for (size_t n = optimiser.slots(param).size(); n > 0; --n) t.slots.push_back(Tensor::host(spec));
   return t;
 }
 
@@ -78,19 +78,13 @@ void clip(const Net& net, double most) {
     for (int64_t i = 0; i < t.dw.elements(); ++i) t.dw.data<float>()[i] *= factor;
 }
 
-// Muon takes a matrix only as a convolution's kernel.
-TensorSpec spec_of(int64_t rows, int64_t columns, const Optimiser& optimiser) {
-  if (optimiser.name() == "muon") return {{rows, columns, 1, 1}};
-  return {{rows, columns}};
-}
-
 std::vector<double> train_as_torch(const std::shared_ptr<const Optimiser>& optimiser, float rate,
                                    double most) {
   register_cpu_backend();
   Context context(backend("cpu"));
-  const Net net = {parameter_of(spec_of(hidden, inputs, *optimiser), 0.5, 0.1, *optimiser),
+  const Net net = {parameter_of({{hidden, inputs}}, 0.5, 0.1, *optimiser),
                    parameter_of({{hidden}}, 0.1, 0.2, *optimiser),
-                   parameter_of(spec_of(outputs, hidden, *optimiser), 0.5, 0.3, *optimiser),
+                   parameter_of({{outputs, hidden}}, 0.5, 0.3, *optimiser),
                    parameter_of({{outputs}}, 0.1, 0.4, *optimiser)};
   const std::vector<double> x = sines(examples * inputs, 0.5), target = sines(examples * outputs, 0.6);
   const std::unique_ptr<Update> update = context.backend().make_update(optimiser, context, net);

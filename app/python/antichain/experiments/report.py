@@ -158,8 +158,8 @@ class Report:
 
     def _one_model(self, model, drawn):
         images = any(c["model"] == model and c.get("microbatch", 0) > 0 for c in self.cells)
-        header = ["method", "ranks", "stages", "images/s" if images else "throughput", "speedup", "imbalance"]
-        header += ["bubble, %", "planning, ms", "predicted step, ms"]
+        header = ["method", "ranks", "stages", "samples/s" if images else "throughput", "speedup"]
+        header += ["imbalance", "bubble, %", "planning, ms", "predicted step, ms"]
         header += {
             "simulate": [],
             "rehearse": ["rehearsed step, ms", "difference, %"],

@@ -116,6 +116,8 @@ def pack(files, tokenizer, out, validation=0.1, separator="", end=None):
                     file.attrs["name"] = os.path.splitext(os.path.basename(out))[0]
                     file.attrs["tokenizer"] = tokenizer.name
                     file.attrs["vocabulary"] = tokenizer.vocabulary
+                    if tokenizer.mask is not None:
+                        file.attrs["mask"] = tokenizer.mask
                 os.replace(part, out)
             finally:
                 if os.path.exists(part):

@@ -9,7 +9,9 @@ from antichain.error import AntichainError
 
 # By the names that their files have in Hugging Face's folders, and in OpenAI's.
 PAIRS = ("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe")
-ENDS = "<|endoftext|>", "</s>", "<|end_of_text|>"  # tokens that end a document, in the order of trying
+# Tokens that end a document, and that stand for hidden ones, in the order of trying.
+ENDS = "<|endoftext|>", "</s>", "<|end_of_text|>", "[SEP]"
+MASKS = "[MASK]", "<mask>"
 
 
 class Tokenizer:
@@ -35,6 +37,7 @@ class Tokenizer:
         ids = self.tokenizer.get_vocab()
         self.vocabulary = max(ids.values()) + 1
         self.end = next((ids[end] for end in ENDS if end in ids), None)
+        self.mask = next((ids[mask] for mask in MASKS if mask in ids), None)
         digest = hashlib.sha256(self.tokenizer.to_str().encode()).hexdigest()[:16]
         self.name = f"{path.resolve().parent.name if path.name == 'tokenizer.json' else path.stem} {digest}"
 

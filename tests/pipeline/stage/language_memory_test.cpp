@@ -1,0 +1,40 @@
+// What a step of a language model keeps grows with the length of a sequence, and not with its square.
+#include <gtest/gtest.h>
+
+#include "framework/backend.h"
+#include "layers/cpu/backend.h"
+#include "models/llama.h"
+#include "models/model.h"
+#include "pipeline/schedule/policy.h"
+#include "pipeline/stage/memory_need.h"
+
+namespace antichain {
+namespace {
+
+MemoryNeed need_of(const Graph& model) {
+  register_cpu_backend();
+  const Backend& cpu = backend("cpu");
+  const Graph graph = lower(model, cpu);
+  const Profile profile = unpriced(graph, cpu.description());
+  Plan plan{.model = profile.model, .graph_hash = profile.graph_hash};
+  plan.stages.resize(1);
+  plan.stages[0].ranks = {0};
+  for (NodeId id = 0; id < graph.size(); ++id)
+    if (graph[id].role() != Role::input) plan.stages[0].nodes.push_back(id);
+  const Schedule schedule = make_schedule(profile, plan, Policy::one_f_one_b, 2);
+  return step_need(graph, *default_optimiser(), profile, plan, schedule, 0);
+}
+
+// Eight times as long, so eight times the bytes; a square anywhere would make it more.
+TEST(LanguageMemory, OfLlamaGrowsWithTheLengthOfItsSequences) {
+  const auto need = [](int tokens) {
+    return need_of(make_model("llama", {.microbatch = 1, .sequence = tokens}));
+  };
+  const MemoryNeed brief = need(256), tall = need(2048);
+  EXPECT_LE(double(tall.activations), 8.3 * double(brief.activations));
+  EXPECT_LE(double(tall.scratch), 8.3 * double(brief.scratch));
+  EXPECT_GT(double(tall.activations), 7.9 * double(brief.activations));
+}
+
+}  // namespace
+}  // namespace antichain
