@@ -1,15 +1,14 @@
-"""Makes nodes of graph.json of calls. The table of functions is operators.py; here is what its rows have at
-hand, beside what antichain/translation.py has for every framework.
+"""Makes nodes of graph.json of calls. The table of functions is in operators/; here is what its rows have at
+hand, beside what antichain/translation has for every framework.
 """
 
 import dataclasses
-import math
 import re
 
 from antichain.graph_operators import needed
 from antichain.pytorch.calls import Call, Kind, Tensor, map_references, references
-from antichain.translation import Names, Padded, Shaping, Unsupported, Value, Widened, attempt, natural
-from antichain.translation import natural_of, refuse_if, unknown
+from antichain.translation import CommonOperators, Names, Padded, Unsupported, Value, Widened, attempt
+from antichain.translation import natural, natural_of, refuse_if, unknown
 
 
 @dataclasses.dataclass
@@ -38,7 +37,7 @@ class Noise:
         return "random numbers"
 
 
-class Translation(Shaping):
+class Translation(CommonOperators):
     """The nodes made so far, and the call that is being translated. Rows of the table call its methods."""
 
     def __init__(self, batch, names, constants):

@@ -1,0 +1,165 @@
+"""Rows of convolutions, pools, sizes of images, and linear layers."""
+
+from antichain.graph_operators import pair as both_of, padding as padding_of
+from antichain.pytorch.operators.table import ROWS, given, pair
+from antichain.translation import Padded, only, refuse_if, same_padding
+
+
+# Convolutions and linear layers
+
+
+@ROWS.row("conv2d", raw=True)
+def conv2d(t, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    x, zeros = t.padded_image(x, "conv2d")
+    shape, dilation = t.weight(weight), pair(dilation)
+    if padding == "same":
+        pads = same_padding(x.shape[2:], (1, *shape[2:])[-2:], (1, 1), dilation)
+    else:
+        pads = [0] * 4 if padding == "valid" else pair(padding) * 2
+    options = {"stride": pair(stride), "dilation": dilation, "groups": groups}
+    pads = [a + b for a, b in zip(zeros, pads)]
+    return t.conv(x, shape, given(weight=weight, bias=bias), pads, **options)
+
+
+@ROWS.row("conv_transpose2d")
+def conv_transpose2d(t, x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+    x, shape = t.image_of(x, "conv_transpose2d"), t.weight(weight)
+    options = {"stride": pair(stride), "output_pad": pair(output_padding), "dilation": pair(dilation)}
+    return t.conv_transpose(x, shape, given(weight=weight, bias=bias), pair(padding) * 2, groups, **options)
+
+
+@ROWS.row("linear")
+def linear(t, x, weight, bias=None):
+    return t.linear(x, t.weight(weight)[0], given(weight=weight, bias=bias))
+
+
+# What has one dimension is an image of one row.
+
+
+def in_line(row, of_lines):
+    """Makes the row of an operator on N x C x L of that on images. `of_lines` are the arguments by position,
+    those that have a number for the one dimension with what images have for the other."""
+
+    def on_lines(t, x, *args, **named):
+        pending = x.zeros if isinstance(x, Padded) else None
+        x = t.tensor(x.of if pending else x)
+        refuse_if(x.rank != 3, f"'{t.call.key}' of a tensor {t.text(x)} that is not N x C x L")
+        image = t.reshape(x, (*x.shape[:2], 1, x.shape[2]), helper=True)
+        given = dict(zip(of_lines, args))
+        given.update(named)
+        for name, other in of_lines.items():
+            value = given.get(name)
+            if other is not None and value not in (None, (), []) and not isinstance(value, str):
+                given[name] = [other, value[0] if isinstance(value, (tuple, list)) else value]
+        y = row(t, Padded(image, pending) if pending else image, **given)
+        y, *more = y if isinstance(y, tuple) else (y,)
+        y = t.reshape(y, (*y.shape[:2], y.shape[3]))
+        return (y, *more) if more else y
+
+    return on_lines
+
+
+CONVOLVED = {"weight": None, "bias": None, "stride": 1, "padding": 0, "dilation": 1, "groups": None}
+TRANSPOSED = {**dict.fromkeys(("weight", "bias")), "stride": 1, "padding": 0, "output_padding": 0}
+TRANSPOSED |= {"groups": None, "dilation": 1}
+ROWS.row("conv1d", raw=True)(in_line(conv2d, CONVOLVED))
+ROWS.row("conv_transpose1d")(in_line(conv_transpose2d, TRANSPOSED))
+
+
+@ROWS.row("max_pool2d")
+def max_pool2d(t, x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+    only("max_pool2d with dilation", pair(dilation), [1, 1])
+    return pool(t, "max_pool", x, kernel_size, stride, padding, ceil_mode)
+
+
+@ROWS.row("avg_pool2d")
+def avg_pool2d(
+    t, x, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
+):
+    only("avg_pool2d with divisor_override", divisor_override, None)
+    counted = {"count_include_pad": count_include_pad}
+    return pool(t, "average_pool", x, kernel_size, stride, padding, ceil_mode, **counted)
+
+
+@ROWS.row("adaptive_avg_pool2d")
+def adaptive_avg_pool2d(t, x, output_size):
+    return t.adaptive_pool(t.image_of(x, "adaptive_avg_pool2d"), *t.call.shape[2:])
+
+
+@ROWS.row("adaptive_max_pool2d")
+def adaptive_max_pool2d(t, x, output_size, return_indices=False):
+    x = t.image_of(x, "adaptive_max_pool2d")
+    size = [m or n for n, m in zip(x.shape[2:], both_of(output_size))]
+    said = f"adaptive_max_pool2d of {x.shape[2:]} pixels to {size}, which do not divide them,"
+    refuse_if(any(n % m for n, m in zip(x.shape[2:], size)), said)
+    kernel = [n // m for n, m in zip(x.shape[2:], size)]
+    y = t.emit("max_pool", [x], {"kernel": kernel, "stride": kernel})
+    return y if t.call.shape else (y, None)  # ATen's has the indices, too
+
+
+POOLED = {"kernel_size": 1, "stride": 1, "padding": 0, "dilation": 1, "ceil_mode": None}
+ROWS.row("max_pool1d")(in_line(max_pool2d, {**POOLED, "return_indices": None}))
+POOLED = {"kernel_size": 1, "stride": 1, "padding": 0, "ceil_mode": None, "count_include_pad": None}
+ROWS.row("avg_pool1d")(in_line(avg_pool2d, POOLED))
+
+
+@ROWS.row("adaptive_avg_pool1d")
+def adaptive_avg_pool1d(t, x, output_size):
+    of_lines = in_line(lambda t, x, size: t.adaptive_pool(x, *size), {"size": 1})
+    return of_lines(t, x, output_size)
+
+
+ROWS.row("adaptive_max_pool1d")(in_line(adaptive_max_pool2d, {"output_size": 1, "return_indices": None}))
+
+
+@ROWS.row("interpolate")
+def interpolate(
+    t, x, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None,
+    antialias=False,
+):
+    if x.rank == 3:
+        mode = "bilinear" if mode == "linear" else mode
+        of_image = lambda t, x, size, scale: interpolate(
+            t, x, size, scale, mode, align_corners, recompute_scale_factor, antialias
+        )
+        return in_line(of_image, {"size": 1, "scale": 1})(t, x, size, scale_factor)
+    only("interpolate of mode", mode, "nearest", "bilinear")
+    only("interpolate with antialias", antialias, False)
+    x = t.image_of(x, "interpolate")
+    options = {"mode": mode, "align_corners": bool(align_corners)}
+    if scale_factor is None or recompute_scale_factor:
+        options["size"] = list((1, *t.call.shape[2:])[-2:])
+    else:
+        options["scale"] = [float(s) for s in both_of(scale_factor)]
+    return t.emit("interpolate", [x], options)
+
+
+@ROWS.row("upsample_nearest1d")
+def upsample_nearest1d(t, x, output_size=None, scale_factors=None, scales=None):
+    return interpolate(t, x, output_size, scale_factors if scales is None else scales)
+
+
+@ROWS.row("upsample_linear1d")
+def upsample_linear1d(t, x, output_size=None, align_corners=False, scale_factors=None, scales=None):
+    scale = scale_factors if scales is None else scales
+    return interpolate(t, x, output_size, scale, "linear", align_corners)
+
+
+@ROWS.row("upsample_nearest2d")
+def upsample_nearest2d(t, x, output_size=None, scale_factors=None, scales_h=None, scales_w=None):
+    scales = scale_factors if scales_h is None else [scales_h, scales_w]
+    return interpolate(t, x, output_size, scales)
+
+
+@ROWS.row("upsample_bilinear2d")
+def upsample_bilinear2d(
+    t, x, output_size=None, align_corners=False, scale_factors=None, scales_h=None, scales_w=None
+):
+    scales = scale_factors if scales_h is None else [scales_h, scales_w]
+    return interpolate(t, x, output_size, scales, "bilinear", align_corners)
+
+
+def pool(t, op, x, kernel, stride, pad, ceil_mode, **options):
+    options |= {"kernel": pair(kernel), "pad": padding_of(pair(pad) * 2), "ceil_mode": ceil_mode}
+    options["stride"] = pair(stride) if stride not in (None, [], ()) else options["kernel"]
+    return t.emit(op, [t.image_of(x, op)], options)

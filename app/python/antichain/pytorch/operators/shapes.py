@@ -1,0 +1,248 @@
+"""Rows of what moves numbers: other shapes, orders of axes, parts, and tensors that are joined."""
+
+from antichain.pytorch.calls import Tensor
+from antichain.pytorch.operators.table import ROWS, axes_of, is_number, sizes
+from antichain.translation import Joined, Looked, Padded, Repeated, Widened, natural, only, refuse_if
+
+
+@ROWS.row("expand", "broadcast_to", "expand_as")
+def expand(t, x, *_, **__):
+    to = t.call.shape
+    if not x.sampled:
+        x = t.reshape(x, (1,) * (len(to) - x.rank) + x.shape, helper=True)
+    refuse_if(len(to) != x.rank, f"an expansion of {x.shape} to {to} (it keeps the number of axes)")
+    return x if to == x.shape else Widened(x, to)
+
+
+# Shapes
+
+
+@ROWS.row(
+    "view", "reshape", "unflatten", "squeeze", "unsqueeze", "flatten", "view_as", "reshape_as", raw=True
+)
+def reshape(t, x, *_, **__):
+    shape = tuple(t.call.shape)
+    if isinstance(x, Looked):
+        return x
+    if isinstance(x, Widened):
+        return repeated(t, x, shape)
+    if isinstance(x, Joined):
+        return t.reshape(x.of, shape)
+    x = t.tensor(x)
+    for axes in range(2, x.rank + 1 if x.sampled else 0):
+        joined = Joined(x, axes)
+        if shape == joined.shape and x.shape[axes - 1] > 1:
+            return joined
+    return t.reshape(x, shape)
+
+
+def repeated(t, x, shape):
+    """Returns what is expanded along one axis and joined with the axis before: x[:, :, None].expand(…)."""
+    wide = [axis for axis, extents in enumerate(zip(x.of.shape, x.shape)) if len({*extents}) > 1]
+    axis = wide[0] - 1 if len(wide) == 1 else -1
+    before = x.of.shape[: axis + 1] + x.of.shape[axis + 2 :]
+    joined = (*before[:axis], before[axis] * x.shape[axis + 1], *before[axis + 1 :])
+    refuse_if(axis < 1 or shape != joined, "an expanded tensor for anything but a product")
+    y = t.reshape(x.of, before, helper=True)
+    return Repeated(t.permuted.get(y.node, y) if y.plain else y, axis, x.shape[axis + 1])
+
+
+@ROWS.row("repeat_interleave")
+def repeat_interleave(t, x, repeats, dim=None, output_size=None):
+    refuse_if(dim is None or not is_number(repeats), "repeat_interleave without a number or without an axis")
+    return Repeated(x, t.axis(x, dim), int(repeats))
+
+
+@ROWS.row("permute")
+def permute(t, x, *order, dims=None):
+    return t.in_order(x, axes_of(t, x, sizes(order) if dims is None else dims))
+
+
+@ROWS.row("t", "T", "mT")
+def turned(t, x, *_):
+    return t.in_order(x, (*natural(x.rank - 2), x.rank - 1, x.rank - 2)[-x.rank :])
+
+
+@ROWS.row("transpose")
+def transpose(t, x, dim0, dim1):
+    order = list(natural(x.rank))
+    order[dim0], order[dim1] = order[dim1], order[dim0]
+    return t.in_order(x, order)
+
+
+@ROWS.row("pad", "constant_pad_nd")
+def pad(t, x, pad, mode="constant", value=0):
+    pad = [int(n) for n in pad]
+    ends = [(x.rank - 1 - i // 2, pad[i], pad[i + 1]) for i in range(0, len(pad), 2)]
+    if mode != "constant":
+        for axis, before, after in ends:
+            x = edges(t, x, axis, before, after, mode)
+        return x
+    if x.rank not in (3, 4) or any(pad[2 * (x.rank - 2) :]) or min(pad) < 0 or value:
+        return t.within(x, ends, value or 0)
+    x = t.plain(x)
+    left, right, top, bottom = (pad + [0, 0])[:4]
+    return Padded(x, [top, left, bottom, right]) if any(pad) else x
+
+
+def edges(t, x, axis, before, after, mode):
+    """Returns x with what PyTorch's modes of padding put before and after it along an axis."""
+    extent = x.shape[axis]
+    only("padding of mode", mode, "circular", "reflect", "replicate")
+    refuse_if(min(before, after) < 0, f"padding by {before} and {after}")
+    if mode == "circular":
+        places = [(extent - before, extent)] * (before > 0), [(0, after)] * (after > 0)
+    elif mode == "reflect":
+        turned = range(before, 0, -1), range(extent - 2, extent - 2 - after, -1)
+        places = [[(i, i + 1) for i in side] for side in turned]
+    else:
+        places = [(0, 1)] * before, [(extent - 1, extent)] * after
+    first, last = ([t.part(x, axis, *place) for place in of] for of in places)
+    return t.concat([*first, x, *last], axis)
+
+
+for name, mode in (("reflection_pad", "reflect"), ("replication_pad", "replicate")):
+    ROWS.row(f"{name}1d", f"{name}2d")(lambda t, x, padding, mode=mode: pad(t, x, padding, mode))
+
+
+@ROWS.row("roll")
+def roll(t, x, shifts, dims=None):
+    refuse_if(dims is None, "a roll over all axes")
+    for shift, axis in zip(*([n] if is_number(n) else n for n in (shifts, dims))):
+        axis = t.axis(x, axis)
+        begin = -shift % x.shape[axis]
+        if begin:
+            x = t.concat([t.part(x, axis, begin, x.shape[axis]), t.part(x, axis, 0, begin)], axis)
+    return x
+
+
+@ROWS.row("pixel_shuffle")
+def pixel_shuffle(t, x, upscale_factor):
+    n, c, h, w = x.shape
+    r = int(upscale_factor)
+    refuse_if(c % (r * r), f"a pixel_shuffle of {c} channels by {r}")
+    x = t.reshape(x, (n, c // r, r, h, w), helper=True).permuted((0, 1, 3, 4, 2))
+    x = t.reshape(x, (n, c // (r * r), r, h, w * r), helper=True).permuted((0, 1, 3, 2, 4))
+    return t.reshape(x, (n, c // (r * r), h * r, w * r))
+
+
+@ROWS.row("cat", raw=True)
+def cat(t, tensors, dim=0, axis=None):
+    parts = [t.tensor(x, "a part of cat") for x in tensors]
+    return t.concat(parts, t.axis(parts[0], dim if axis is None else axis))
+
+
+@ROWS.row("stack", raw=True)
+def stack(t, tensors, dim=0):
+    parts = [t.tensor(x, "a part of stack") for x in tensors]
+    axis = int(dim) % (parts[0].rank + 1)
+    refuse_if(axis == 0, "a stack along the samples")
+    widened = [t.reshape(x, (*x.shape[:axis], 1, *x.shape[axis:]), helper=True) for x in parts]
+    return t.concat(widened, axis)
+
+
+# Parts
+
+
+class Slices(tuple):
+    """The parts of a split, each a value, an axis, and the places there: a number where the axis is left out,
+    or where the part begins and ends. A part that is used adds its slice."""
+
+
+@ROWS.row("chunk")
+def chunk(t, x, chunks, dim=0):
+    return split(t, x, -(-x.shape[t.axis(x, dim)] // chunks), dim)
+
+
+@ROWS.row("split")
+def split(t, x, split_size_or_sections=None, dim=0, split_size=None, split_sizes=None):
+    axis = t.axis(x, dim)
+    extent = x.shape[axis]
+    size = next(s for s in (split_size_or_sections, split_size, split_sizes) if s is not None)
+    extents = [min(size, extent - begin) for begin in range(0, extent, size)] if is_number(size) else size
+    ends = [sum(extents[: i + 1]) for i in range(len(extents))]
+    return Slices((x, axis, (end - own, end)) for own, end in zip(extents, ends))
+
+
+@ROWS.row("unbind")
+def unbind(t, x, dim=0):
+    axis = t.axis(x, dim)
+    return Slices((x, axis, place) for place in range(x.shape[axis]))
+
+
+@ROWS.row("getitem", raw=True)
+def getitem(t, x, index):
+    if isinstance(x, Slices):
+        of, axis, place = x[index]
+        return t.part(of, axis, *place) if isinstance(place, tuple) else t.select(of, axis, place)
+    if isinstance(x, tuple):
+        return x[index]
+    x = t.tensor(x)
+    index = list(index) if isinstance(index, tuple) else [index]
+    given = sum(i is not None and i is not Ellipsis for i in index)
+    if Ellipsis in index:
+        at = index.index(Ellipsis)
+        index[at : at + 1] = [slice(None)] * (x.rank - given)
+    shape, axis = [], 0
+    for i in index:
+        if i is None:
+            shape.append(1)
+        elif isinstance(i, slice):
+            x = t.part(x, axis, i.start, i.stop, 1 if i.step is None else i.step)
+            shape.append(x.shape[axis])
+            axis += 1
+        else:
+            places = i if isinstance(i, list) else t.places_of(i) if isinstance(i, Tensor) else None
+            refuse_if(not is_number(i) and places is None, "an index that is no number and no slice")
+            if places is None:
+                x = t.select(x, axis, i % x.shape[axis])
+                continue
+            x = taken(t, x, axis, places)
+            shape.append(x.shape[axis])
+            axis += 1
+    return t.reshape(x, (*shape, *x.shape[axis:]))
+
+
+@ROWS.row("slice")
+def slice_of(t, x, dim=0, start=None, end=None, step=1):
+    return t.part(x, t.axis(x, dim), start, end, step)
+
+
+@ROWS.row("narrow")
+def narrow(t, x, dim, start, length):
+    return slice_of(t, x, dim, start, start + length)
+
+
+@ROWS.row("select")
+def select(t, x, dim, index):
+    axis = t.axis(x, dim)
+    return t.select(x, axis, index % x.shape[axis])
+
+
+def taken(t, x, axis, places):
+    """Returns x at these places of an axis, in their order: neighbours at once."""
+    places = [int(place) % x.shape[axis] for place in places]
+    refuse_if(not places, "an index of no place")
+    if places == list(range(places[0], places[0] + len(places))):
+        return t.part(x, axis, places[0], places[0] + len(places))
+    refuse_if(x.axis(axis) == 0, "an index of the samples")
+    return t.same_axes("gather", x, {"axis": x.axis(axis), "table": places})
+
+
+@ROWS.row("flip")
+def flip(t, x, *dims, **named):
+    for axis in axes_of(t, x, sizes(dims) if dims else named["dims"]):
+        x = taken(t, x, axis, range(x.shape[axis] - 1, -1, -1))
+    return x
+
+
+@ROWS.row("index")
+def index(t, x, indices):
+    axes = [axis for axis, places in enumerate(indices) if places is not None]
+    refuse_if(len(axes) != 1, "an index of several axes by tensors")
+    return taken(t, x, axes[0], t.places_of(indices[axes[0]]))
+
+
+@ROWS.row("index_select")
+def index_select(t, x, dim, index):
+    return taken(t, x, t.axis(x, dim), t.places_of(index))
