@@ -2,12 +2,15 @@
 hand, beside what antichain/translation has for every framework.
 """
 
+import contextlib
 import dataclasses
 import re
 
+import torch
+
 from antichain.graph_operators import needed
 from antichain.pytorch.calls import Call, Kind, Tensor, map_references, references
-from antichain.translation import CommonOperators, Names, Padded, Unsupported, Value, Widened, attempt
+from antichain.translation import CommonOperators, Joined, Names, Padded, Unsupported, Value, Widened, attempt
 from antichain.translation import natural, natural_of, refuse_if, unknown
 
 
@@ -142,6 +145,14 @@ class Translation(CommonOperators):
         values = values[:1] if len(set(values)) == 1 else values
         return self.filled((self.batch, *numbers.shape[1:]), values)
 
+    def joined_constant(self, x):
+        known = isinstance(x, Tensor) and x.kind is Kind.constant and x.shape
+        if not known or x.shape[0] % self.batch or x.shape[0] == self.batch:
+            return x
+        numbers = self.constants[x.name].float().reshape(self.batch, -1, *x.shape[1:])
+        same = numbers.isfinite().all() and (numbers == numbers[:1]).all()
+        return Joined(self.filled(numbers.shape, numbers[0].flatten().tolist()), (0, 1)) if same else x
+
     def within(self, x, ends, value):
         """Returns x with so many equal numbers before and after it along axes; fewer than none are cut
         off."""
@@ -163,6 +174,8 @@ class Translation(CommonOperators):
         if numbers.numel() == 1:
             return numbers.item()
         sampled = [v.shape for v in beside if isinstance(v, Value) and v.sampled]
+        if not sampled and len(set(numbers.flatten().tolist())) == 1:
+            return numbers.flatten()[0].item()
         refuse_if(not sampled, f"{x} of {x.shape} beside no tensor that is computed")
         rank = max(len(shape) for shape in sampled)
         whole = tuple(max(extents) for extents in zip(*(s for s in sampled if len(s) == rank)))
@@ -190,13 +203,25 @@ class Translation(CommonOperators):
     def places_of(self, index):
         """Returns the numbers of an index, which is a constant."""
         values = self.constants.get(index.name) if isinstance(index, Tensor) else None
-        known = values is not None and values.dim() == 1 and not values.is_floating_point()
+        known = values is not None and not values.is_floating_point() and values.dtype is not torch.bool
         refuse_if(not known, "an index that is computed")
-        return values.tolist()
+        return values.flatten().tolist()
 
     def kept_by_steps(self, x, buffers):
         """Notes which buffers the step has that computes x, by its names for them."""
         self.kept[x.node] = buffers
+
+    @contextlib.contextmanager
+    def apart_as(self, like):
+        """Has the call's shape with these axes apart, too."""
+        call, first = self.call, like.of.shape[: len(like.lead)]
+        if call.shape and (like.at == 0 or len(call.shape) == like.rank):
+            shape = (*first, *call.shape[: like.at], *call.shape[like.at + 1 :])
+            self.call = dataclasses.replace(call, shape=shape)
+        try:
+            yield
+        finally:
+            self.call = call
 
     def own_tensor(self, x):
         """Returns the parameter or the buffer that a value is, its axes in their order, or the value."""
@@ -205,7 +230,7 @@ class Translation(CommonOperators):
     def without_ones_behind(self, x, rank):
         if not isinstance(x, Value):
             return x, rank - 1
-        source = self.own_tensor(self.reshaped.get(x.node, x))
+        source = self.own_tensor(self.reshaped.get((x.node, x.stored), x))
         seen = list(x.shape)
         while seen and seen[-1] == 1:
             seen.pop()

@@ -9,10 +9,10 @@ from antichain.translation.values import Padded, Repeated, Value, Widened, natur
 
 
 class CommonOperators(Shaping):
-    def formula(self, steps, *operands, channels=False):
+    def formula(self, steps, *operands, channels=None):
         """Returns a formula (layers/elementwise.h) of operands, which its steps call a, b and c: computed
-        tensors, a parameter and numbers. A parameter that is a vector has a number for each channel, where
-        `channels`."""
+        tensors, a parameter and numbers. A parameter that is a vector has a number for each place of the axis
+        `channels`, where that is given."""
         values, parts, options, words = [], {}, {}, {}
         operands = [x.of if isinstance(x, Widened) else x for x in operands]
         operands = [self.number_of(x, operands) for x in operands]
@@ -40,8 +40,8 @@ class CommonOperators(Shaping):
         order = values[0].order
         if parts or len(shapes) > 1 or any(x.order != order for x in values):
             values, order = [self.plain(x) for x in values], None
-        if channels and len(options.get("parameter", ())) == 1 and values[0].rank > 2:
-            options["parameter_axis"] = 1
+        if channels and len(options.get("parameter", ())) == 1 and values[0].rank - 1 > channels:
+            options["parameter_axis"] = int(channels)
         options["steps"] = [" ".join(words.get(word, word) for word in step.split()) for step in steps]
         return self.emit("elementwise", values, options, order, parts=parts)
 
@@ -109,9 +109,9 @@ class CommonOperators(Shaping):
         image, restored = self.image(x, 3)
         return restored(self.emit("conv2d", [image], {**options, "kernel": 1, "matrix": True}, parts=parts))
 
-    def batch_norm(self, x, options, parts):
+    def batch_norm(self, x, options, parts, axis=1):
         options = {**options, "affine": "weight" in parts}
-        image, restored = self.image(x, 1) if x.rank != 4 else (self.plain(x), lambda y: y)
+        image, restored = self.image(x, axis) if x.rank != 4 or axis != 1 else (self.plain(x), lambda y: y)
         return restored(self.emit("batch_norm", [image], options, parts=parts))
 
     def layer_norm(self, x, axis, over, eps, parts):
@@ -135,19 +135,22 @@ class CommonOperators(Shaping):
         return self.as_before(x, y)
 
     def with_heads(self, x):
-        """Returns N x heads x T x D, or N x T x D of one head, as N x T x heads · D, and the heads."""
+        """Returns N x heads x T x D, or N x T x D of one head, as N x T x heads · D, and the heads. Further
+        axes before T are heads, too."""
         if x.rank == 3:
             return self.plain(x), 1
-        n, heads, length, width = x.shape
-        return self.reshape(x.permuted((0, 2, 1, 3)), (n, length, heads * width), helper=True), heads
+        n, *heads, length, width = x.shape
+        turned = x.permuted((0, x.rank - 2, *range(1, x.rank - 2), x.rank - 1))
+        heads = math.prod(heads)
+        return self.reshape(turned, (n, length, heads * width), helper=True), heads
 
     def by_heads(self, y, like):
         """Returns N x T x heads · D in the form that `like` has."""
         if like.rank == 3:
             return y
-        n, heads, length, width = like.shape
-        shape = (n, length, heads, y.shape[2] // heads)
-        return self.reshape(y, shape, helper=True).permuted((0, 2, 1, 3))
+        n, *heads, length, width = like.shape
+        shape = (n, length, *heads, y.shape[2] // math.prod(heads))
+        return self.reshape(y, shape, helper=True).permuted((0, *range(2, like.rank - 1), 1, like.rank - 1))
 
     def attention(self, q, k, v, causal, dropout, scale):
         """Returns attention of N x heads x T x D; keys and values may be Repeated."""

@@ -2,14 +2,12 @@
 
 import inspect
 
-from antichain.translation.values import Joined, Unsupported, refuse_if
+from antichain.translation.values import Joined, Padded, Repeated, Unsupported, Value, Widened, refuse_if
 
 WRONG = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)  # what odd options do to a row
 
-# Operators that compute each position by itself, so that positions may be joined.
-BY_POSITION = set(
-    "add addmm div dropout gelu layer_norm linear mul relu rms_norm sigmoid silu softmax sub tanh".split()
-)
+# What rows call the axes that they are given.
+AXES = ("axis", "dim", "dims")
 
 
 def attempt(steps, make, stand_in):
@@ -30,16 +28,27 @@ def attempt(steps, make, stand_in):
 class Table(dict):
     """The rows by the names of a framework's operators. A row is a function of a Shaping and of what the
     framework gives its operator, by the names that it has there. It returns a Value, or several. Its first
-    argument is a computed tensor, unless the row takes what it gets (`raw`)."""
+    argument is a computed tensor, unless the row takes what it gets (`raw`).
+
+    Of tensors whose samples are joined with other axes (Joined), a row gets them with these axes apart, as
+    first axes that it knows nothing of, and what it returns is joined again; unless it takes such tensors as
+    they are (`joined`), or can't have axes that it does not know (`samples`)."""
 
     def __init__(self):
         super().__init__()
-        self.raw = set()
+        self.raw, self.joined, self.samples = set(), set(), set()
 
-    def row(self, *names, raw=False):
+    def copy(self):
+        other = Table()
+        other.update(self)
+        other.raw, other.joined, other.samples = set(self.raw), set(self.joined), set(self.samples)
+        return other
+
+    def row(self, *names, raw=False, joined=False, samples=False):
         def enter(function):
             self.update(dict.fromkeys(names, function))
-            self.raw.update(names if raw else ())
+            for kind, is_it in ((self.raw, raw), (self.joined, joined), (self.samples, samples)):
+                (kind.update if is_it else kind.difference_update)(names)
             return function
 
         return enter
@@ -53,18 +62,84 @@ class Table(dict):
     def make(self, t, name, args, keywords):
         """Returns what the row makes of arguments. Throws Unsupported."""
         refuse_if(name not in self, f"'{name}'")
-        joined = {x.axes for x in (*args, *keywords.values()) if isinstance(x, Joined)}
-        if len(joined) == 1 and name in BY_POSITION:
-            args, keywords = separated(args), dict(zip(keywords, separated(keywords.values())))
-            return Joined(self.make(t, name, args, keywords), joined.pop())
         try:
-            if args and name not in self.raw:
+            joined = joined_in((args, keywords))
+            if len({x.axes for x in joined}) > 1:  # the same axes, perhaps, but not in the same parts
+                args, keywords = mapped(t.joined_of_few, (args, keywords))
+                joined = joined_in((args, keywords))
+            if joined and name not in self.joined:
+                refuse_if(name in self.samples, f"'{name}' of {joined[0]},")
+                different = len({x.axes for x in joined}) > 1
+                refuse_if(different, f"'{name}' of tensors of which samples are joined with different axes,")
+                return self.make_apart(t, name, joined[0], args, keywords)
+            if args and name not in self.raw and not joined:
                 args = [t.tensor(args[0]), *args[1:]]
             return self[name](t, *args, **keywords)
+        except Unsupported:
+            given = mapped(t.joined_constant, (args, keywords))
+            if len(joined_in(given)) == len(joined):
+                raise
+            return self.make(t, name, *given)
         except WRONG as problem:
             raise Unsupported(f"'{name}' with these shapes and options ({problem})") from problem
 
+    def make_apart(self, t, name, like, args, keywords):
+        """Returns what the row makes of tensors that are joined as `like` is."""
+        given = inspect.signature(self[name]).bind(t, *args, **keywords)
+        given.apply_defaults()
+        left_out = set()
 
-def separated(values):
-    """Returns values, those of joined positions as they were before."""
-    return [x.of if isinstance(x, Joined) else x for x in values]
+        def apart(x):
+            whole = x.of if isinstance(x, Widened) else x
+            beside = isinstance(whole, Value) and whole.sampled
+            refuse_if(beside, f"a tensor {getattr(x, 'shape', ())} beside {like},")
+            return x.of if isinstance(x, Joined) else x
+
+        def moved(axes):
+            if isinstance(axes, (tuple, list)):
+                return type(axes)(moved(axis) for axis in axes)
+            if isinstance(axes, bool) or not isinstance(axes, int):
+                return axes
+            refuse_if(not -like.rank <= axes < like.rank, f"axis {axes} of a tensor of {like.rank} axes")
+            left_out.add(axes % like.rank)
+            return like.apart(axes % like.rank)
+
+        def changed(key, value):
+            if key == "named":  # more arguments by name
+                return {own: changed(own, x) for own, x in value.items()}
+            return moved(value) if key in AXES else mapped(apart, value)
+
+        given.arguments = {
+            key: value if value is t else changed(key, value) for key, value in given.arguments.items()
+        }
+        if args and name not in self.raw:
+            first = [*given.arguments][1]
+            given.arguments[first] = t.tensor(given.arguments[first])
+        with t.apart_as(like):
+            made = self[name](*given.args, **given.kwargs)
+
+        def joined(x):
+            x = t.tensor(x) if isinstance(x, (Padded, Widened, Repeated)) else x
+            if not hasattr(x, "rank"):  # a loss
+                return x
+            fewer = like.rank - (x.rank - len(like.lead) + 1)
+            at = like.at - sum(axis < like.at for axis in left_out) * (fewer > 0)
+            return Joined(x, like.lead, at)
+
+        return mapped(joined, made)
+
+
+def mapped(change, value):
+    """Returns `value` with change(x) in place of everything in it that is no tuple, list or dict."""
+    if type(value) in (tuple, list):
+        return type(value)(mapped(change, part) for part in value)
+    if isinstance(value, dict):
+        return {key: mapped(change, part) for key, part in value.items()}
+    return change(value)
+
+
+def joined_in(value):
+    """Returns the tensors in a value whose samples are joined with other axes."""
+    found = []
+    mapped(lambda x: found.append(x) if isinstance(x, Joined) else None, value)
+    return found

@@ -76,15 +76,48 @@ class Widened:
 
 @dataclasses.dataclass(frozen=True)
 class Joined:
-    """A tensor whose first axes are one, the samples' among them, for what computes position by position:
-    x.view(-1, C) of N x T x C."""
+    """A tensor of which one axis, `at`, is that of the samples and others in one: x.view(-1, C) of N x T x C,
+    or windows of images, x.view(-1, 49, C) of N x 64 x 49 x C. In `of` they are apart and come first, the
+    samples' before the others, and the other axes follow as they are here. `lead` says which of these first
+    axes follow one another in the joined one."""
 
-    of: Value
-    axes: int
+    of: object  # a Value, or what a loss computes of one
+    lead: tuple
+    at: int = 0
+
+    @property
+    def rank(self):
+        return self.of.rank - len(self.lead) + 1
 
     @property
     def shape(self):
-        return (math.prod(self.of.shape[: self.axes]), *self.of.shape[self.axes :])
+        first, rest = self.of.shape[: len(self.lead)], self.of.shape[len(self.lead) :]
+        return (*rest[: self.at], math.prod(first), *rest[self.at :])
+
+    @property
+    def axes(self):
+        """Returns which axes are joined, and how."""
+        return self.of.shape[: len(self.lead)], self.lead, self.at
+
+    def __str__(self):
+        return f"a tensor {self.shape}, of which an axis is that of the samples and of others in one"
+
+    def apart(self, axis):
+        """Returns which axis of `of` an axis is, not the joined one."""
+        refuse_if(axis == self.at, "an operator along an axis of which samples are a part")
+        return len(self.lead) + axis - (axis > self.at)
+
+    def permuted(self, order):
+        rest = [self.apart(axis) for axis in order if axis != self.at]
+        of = self.of.permuted((*range(len(self.lead)), *rest))
+        return Joined(of, self.lead, tuple(order).index(self.at))
+
+    def in_order(self):
+        """Returns the tensor with all axes apart in the order in which they are here, and which of them is
+        the samples'."""
+        first = len(self.lead)
+        order = (*range(first, first + self.at), *self.lead, *range(first + self.at, self.of.rank))
+        return self.of.permuted(order), order.index(0)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -134,7 +134,7 @@ class LossTranslation(Translation):
         x = self.plain(self.tensor(x))
         return Formula(("add x0 0",), (x,), x.shape)
 
-    def formula(self, steps, *operands, channels=False):
+    def formula(self, steps, *operands, channels=None):
         if any(isinstance(x, Terms) for x in operands):
             of = dict(zip("abc", operands))
             for i, step in enumerate(steps):

@@ -4,14 +4,11 @@ from antichain.pytorch.losses.formulas import LogProbabilities, PartialSum, Term
 from antichain.pytorch.operators import ROWS
 from antichain.pytorch.operators.elementwise import FORMULAS
 from antichain.pytorch.operators.table import sizes
-from antichain.translation import Joined, Table, Value, refuse_if, separated
+from antichain.translation import Joined, Value, refuse_if
 
 PYTORCHS_IGNORED = -100  # the label that cross_entropy ignores unless it is told another
 
-LOSS_ROWS = Table()
-LOSS_ROWS.update(ROWS)
-# These rows get their first argument as it is.
-LOSS_ROWS.raw = set(ROWS.raw)
+LOSS_ROWS = ROWS.copy()
 for _names, _steps in FORMULAS.items():
     LOSS_ROWS.row(_names, raw=True)(lambda t, x, steps=_steps: t.formula(steps, x))
 
@@ -46,7 +43,7 @@ def last_to_second(x):
     return x.permuted((0, *range(2, x.rank), 1))
 
 
-@LOSS_ROWS.row("cross_entropy", "cross_entropy_loss", raw=True)
+@LOSS_ROWS.row("cross_entropy", "cross_entropy_loss", raw=True, joined=True)
 def cross_entropy(
     t, x, target, weight=None, size_average=None, ignore_index=PYTORCHS_IGNORED, reduce=None,
     reduction="mean", label_smoothing=0.0,
@@ -54,11 +51,10 @@ def cross_entropy(
     x = x.of if isinstance(x, LogProbabilities) else x  # log_softmax of log_softmax is the same
     options = {}
     if isinstance(x, Joined) or isinstance(target, Joined):
-        axes = {getattr(of, "axes", 0) for of in (x, target)}
-        x, target = separated((x, target))
-        joined = len(axes) == 1 and axes.pop() == target.rank == x.rank - 1
+        ranks = [(of.axes, of.rank) if isinstance(of, Joined) else None for of in (x, target)]
+        joined = None not in ranks and ranks[0][0] == ranks[1][0] and (ranks[0][1], ranks[1][1]) == (2, 1)
         refuse_if(not joined, "cross_entropy of positions that are joined otherwise")
-        options["classes_last"] = True
+        x, target, options["classes_last"] = x.of, target.of, True
     elif isinstance(x, Value) and x.rank > 2 and not x.plain and last_to_second(x).plain:
         x, options["classes_last"] = last_to_second(x), True
     x = t.plain(x)
@@ -78,7 +74,7 @@ def cross_entropy(
     return Terms([Term("softmax_cross_entropy", (x.node, target.node), options)])
 
 
-@LOSS_ROWS.row("nll_loss", "nll_loss_nd", "nll_loss2d", raw=True)
+@LOSS_ROWS.row("nll_loss", "nll_loss_nd", "nll_loss2d", raw=True, joined=True)
 def nll_loss(
     t, x, target, weight=None, size_average=None, ignore_index=PYTORCHS_IGNORED, reduce=None, reduction="mean"
 ):
@@ -136,7 +132,7 @@ def binary_cross_entropy_with_logits(
     return t.reduced(t.formula([*steps, *more], x, target, pos_weight), reduction)
 
 
-@LOSS_ROWS.row("kl_div", raw=True)
+@LOSS_ROWS.row("kl_div", raw=True, samples=True)
 def kl_div(t, x, target, size_average=None, reduce=None, reduction="mean", log_target=False):
     steps = ["log b", "subtract s0 a", "multiply b s1", "greater b 0", "where s3 s2 0"]
     if log_target:

@@ -84,8 +84,8 @@ def leaky_relu(t, x, negative_slope=0.01):
 
 
 @ROWS.row("prelu")
-def prelu(t, x, weight):
-    return t.formula(["leaky_relu a b"], x, weight, channels=True)
+def prelu(t, x, weight, axis=1):
+    return t.formula(["leaky_relu a b"], x, weight, channels=axis)
 
 
 @ROWS.row("elu")
@@ -140,7 +140,7 @@ def clamp(t, x, min_val=-1, max_val=1, min=None, max=None):
     return t.clamp(x, *((min_val, max_val) if min is None and max is None else (min, max)))
 
 
-@ROWS.row("dropout1d", "dropout2d", "dropout3d")
+@ROWS.row("dropout1d", "dropout2d", "dropout3d", samples=True)
 def dropout_of_channels(t, x, p=0.5, training=True, train=True):
     return t.dropout(x, "stochastic_depth", float(p) if training and train else 0, drop="channel")
 
@@ -150,7 +150,7 @@ def dropout(t, x, p=0.5, training=True, train=True):
     return t.dropout(x, "dropout", float(p) if training and train else 0)
 
 
-@ROWS.row("stochastic_depth")
+@ROWS.row("stochastic_depth", samples=True)
 def stochastic_depth(t, x, p, mode, training=True):
     return t.dropout(x, "stochastic_depth", float(p) if training else 0, drop=mode)
 

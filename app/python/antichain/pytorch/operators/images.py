@@ -1,14 +1,19 @@
 """Rows of convolutions, pools, sizes of images, and linear layers."""
 
+import functools
+import math
+
 from antichain.graph_operators import pair as both_of, padding as padding_of
 from antichain.pytorch.operators.table import ROWS, given, pair
 from antichain.translation import Padded, only, refuse_if, same_padding
+
+row = functools.partial(ROWS.row, samples=True)
 
 
 # Convolutions and linear layers
 
 
-@ROWS.row("conv2d", raw=True)
+@row("conv2d", raw=True)
 def conv2d(t, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     x, zeros = t.padded_image(x, "conv2d")
     shape, dilation = t.weight(weight), pair(dilation)
@@ -21,7 +26,7 @@ def conv2d(t, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     return t.conv(x, shape, given(weight=weight, bias=bias), pads, **options)
 
 
-@ROWS.row("conv_transpose2d")
+@row("conv_transpose2d")
 def conv_transpose2d(t, x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     x, shape = t.image_of(x, "conv_transpose2d"), t.weight(weight)
     options = {"stride": pair(stride), "output_pad": pair(output_padding), "dilation": pair(dilation)}
@@ -30,6 +35,11 @@ def conv_transpose2d(t, x, weight, bias=None, stride=1, padding=0, output_paddin
 
 @ROWS.row("linear")
 def linear(t, x, weight, bias=None):
+    if not x.sampled and x.rank > 1:  # a step of what is computed of parameters
+        rows = t.reshape(x, (math.prod(x.shape[:-1]), x.shape[-1]), helper=True)
+        y = t.matmul(rows, t.tensor(weight).permuted((1, 0)))
+        y = y if bias is None else t.formula(["add a b"], y, bias)
+        return t.reshape(y, (*x.shape[:-1], y.shape[-1]))
     return t.linear(x, t.weight(weight)[0], given(weight=weight, bias=bias))
 
 
@@ -62,17 +72,17 @@ def in_line(row, of_lines):
 CONVOLVED = {"weight": None, "bias": None, "stride": 1, "padding": 0, "dilation": 1, "groups": None}
 TRANSPOSED = {**dict.fromkeys(("weight", "bias")), "stride": 1, "padding": 0, "output_padding": 0}
 TRANSPOSED |= {"groups": None, "dilation": 1}
-ROWS.row("conv1d", raw=True)(in_line(conv2d, CONVOLVED))
-ROWS.row("conv_transpose1d")(in_line(conv_transpose2d, TRANSPOSED))
+row("conv1d", raw=True)(in_line(conv2d, CONVOLVED))
+row("conv_transpose1d")(in_line(conv_transpose2d, TRANSPOSED))
 
 
-@ROWS.row("max_pool2d")
+@row("max_pool2d")
 def max_pool2d(t, x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
     only("max_pool2d with dilation", pair(dilation), [1, 1])
     return pool(t, "max_pool", x, kernel_size, stride, padding, ceil_mode)
 
 
-@ROWS.row("avg_pool2d")
+@row("avg_pool2d")
 def avg_pool2d(
     t, x, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
 ):
@@ -81,12 +91,12 @@ def avg_pool2d(
     return pool(t, "average_pool", x, kernel_size, stride, padding, ceil_mode, **counted)
 
 
-@ROWS.row("adaptive_avg_pool2d")
+@row("adaptive_avg_pool2d")
 def adaptive_avg_pool2d(t, x, output_size):
     return t.adaptive_pool(t.image_of(x, "adaptive_avg_pool2d"), *t.call.shape[2:])
 
 
-@ROWS.row("adaptive_max_pool2d")
+@row("adaptive_max_pool2d")
 def adaptive_max_pool2d(t, x, output_size, return_indices=False):
     x = t.image_of(x, "adaptive_max_pool2d")
     size = [m or n for n, m in zip(x.shape[2:], both_of(output_size))]
@@ -98,21 +108,21 @@ def adaptive_max_pool2d(t, x, output_size, return_indices=False):
 
 
 POOLED = {"kernel_size": 1, "stride": 1, "padding": 0, "dilation": 1, "ceil_mode": None}
-ROWS.row("max_pool1d")(in_line(max_pool2d, {**POOLED, "return_indices": None}))
+row("max_pool1d")(in_line(max_pool2d, {**POOLED, "return_indices": None}))
 POOLED = {"kernel_size": 1, "stride": 1, "padding": 0, "ceil_mode": None, "count_include_pad": None}
-ROWS.row("avg_pool1d")(in_line(avg_pool2d, POOLED))
+row("avg_pool1d")(in_line(avg_pool2d, POOLED))
 
 
-@ROWS.row("adaptive_avg_pool1d")
+@row("adaptive_avg_pool1d")
 def adaptive_avg_pool1d(t, x, output_size):
     of_lines = in_line(lambda t, x, size: t.adaptive_pool(x, *size), {"size": 1})
     return of_lines(t, x, output_size)
 
 
-ROWS.row("adaptive_max_pool1d")(in_line(adaptive_max_pool2d, {"output_size": 1, "return_indices": None}))
+row("adaptive_max_pool1d")(in_line(adaptive_max_pool2d, {"output_size": 1, "return_indices": None}))
 
 
-@ROWS.row("interpolate")
+@row("interpolate")
 def interpolate(
     t, x, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None,
     antialias=False,
@@ -134,24 +144,24 @@ def interpolate(
     return t.emit("interpolate", [x], options)
 
 
-@ROWS.row("upsample_nearest1d")
+@row("upsample_nearest1d")
 def upsample_nearest1d(t, x, output_size=None, scale_factors=None, scales=None):
     return interpolate(t, x, output_size, scale_factors if scales is None else scales)
 
 
-@ROWS.row("upsample_linear1d")
+@row("upsample_linear1d")
 def upsample_linear1d(t, x, output_size=None, align_corners=False, scale_factors=None, scales=None):
     scale = scale_factors if scales is None else scales
     return interpolate(t, x, output_size, scale, "linear", align_corners)
 
 
-@ROWS.row("upsample_nearest2d")
+@row("upsample_nearest2d")
 def upsample_nearest2d(t, x, output_size=None, scale_factors=None, scales_h=None, scales_w=None):
     scales = scale_factors if scales_h is None else [scales_h, scales_w]
     return interpolate(t, x, output_size, scales)
 
 
-@ROWS.row("upsample_bilinear2d")
+@row("upsample_bilinear2d")
 def upsample_bilinear2d(
     t, x, output_size=None, align_corners=False, scale_factors=None, scales_h=None, scales_w=None
 ):

@@ -9,7 +9,7 @@ from antichain.translation import Value, refuse_if
 @ROWS.row("batch_norm")
 def batch_norm(
     t, x, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5,
-    cudnn_enabled=None,
+    cudnn_enabled=None, axis=1,
 ):
     if isinstance(x, Value) and not x.sampled:
         return norm_of_parameters(t, x, running_mean, weight, bias, training, eps)
@@ -22,7 +22,7 @@ def batch_norm(
     options = {"eps": float(eps), "momentum": float(momentum)}
     if not training:
         options["fixed_statistics"] = True
-    y = t.batch_norm(x, options, parts)
+    y = t.batch_norm(x, options, parts, axis)
     count = (running_mean.name.rpartition(".")[0] + ".num_batches_tracked").removeprefix(".")
     t.enter(count, "num_batches_tracked")
     t.buffers.append(count)
@@ -55,14 +55,14 @@ def rms_norm(t, x, weight, eps):
     return t.emit("layer_norm", [t.plain(x)], options, parts=given(weight=weight))
 
 
-@ROWS.row("group_norm")
+@ROWS.row("group_norm", samples=True)
 def group_norm(t, x, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=None):
     refuse_if((weight is None) != (bias is None), "group_norm with a weight and without a bias")
     within("group_norm with", eps)
     return t.group_norm(x, num_groups, float(eps), given(weight=weight, bias=bias))
 
 
-@ROWS.row("instance_norm")
+@ROWS.row("instance_norm", samples=True)
 def instance_norm(
     t,
     x,

@@ -47,7 +47,8 @@ def norm(t, x, p=2, ord=2, dim=None, keepdim=False, dtype=None):
     if order == math.inf:
         return largest(t, t.formula(["abs a"], x), dim, keepdim)
     refuse_if(order != 2, f"a norm of the order {order}")
-    return t.formula(["sqrt a"], sum_of(t, t.formula(["multiply a a"], x), dim=dim, keepdim=keepdim))
+    squares = sum_of(t, t.formula(["multiply a a"], x), dim=dim, keepdim=keepdim)
+    return t.formula(["greater a 0", "where s0 a 1", "sqrt s1", "where s0 s2 0"], squares)  # 0 has no slope
 
 
 @ROWS.row("normalize")

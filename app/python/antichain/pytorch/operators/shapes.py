@@ -1,8 +1,10 @@
 """Rows of what moves numbers: other shapes, orders of axes, parts, and tensors that are joined."""
 
+import math
+
 from antichain.pytorch.calls import Tensor
 from antichain.pytorch.operators.table import ROWS, axes_of, is_number, sizes
-from antichain.translation import Joined, Looked, Padded, Repeated, Widened, natural, only, refuse_if
+from antichain.translation import Joined, Looked, Padded, Repeated, Value, Widened, natural, only, refuse_if
 
 
 @ROWS.row("expand", "broadcast_to", "expand_as")
@@ -18,7 +20,8 @@ def expand(t, x, *_, **__):
 
 
 @ROWS.row(
-    "view", "reshape", "unflatten", "squeeze", "unsqueeze", "flatten", "view_as", "reshape_as", raw=True
+    "view", "reshape", "unflatten", "squeeze", "unsqueeze", "flatten", "view_as", "reshape_as", raw=True,
+    joined=True,
 )
 def reshape(t, x, *_, **__):
     shape = tuple(t.call.shape)
@@ -26,14 +29,7 @@ def reshape(t, x, *_, **__):
         return x
     if isinstance(x, Widened):
         return repeated(t, x, shape)
-    if isinstance(x, Joined):
-        return t.reshape(x.of, shape)
-    x = t.tensor(x)
-    for axes in range(2, x.rank + 1 if x.sampled else 0):
-        joined = Joined(x, axes)
-        if shape == joined.shape and x.shape[axes - 1] > 1:
-            return joined
-    return t.reshape(x, shape)
+    return t.reshape(x if isinstance(x, Joined) else t.tensor(x), shape)
 
 
 def repeated(t, x, shape):
@@ -53,17 +49,17 @@ def repeat_interleave(t, x, repeats, dim=None, output_size=None):
     return Repeated(x, t.axis(x, dim), int(repeats))
 
 
-@ROWS.row("permute")
+@ROWS.row("permute", joined=True)
 def permute(t, x, *order, dims=None):
     return t.in_order(x, axes_of(t, x, sizes(order) if dims is None else dims))
 
 
-@ROWS.row("t", "T", "mT")
+@ROWS.row("t", "T", "mT", joined=True)
 def turned(t, x, *_):
     return t.in_order(x, (*natural(x.rank - 2), x.rank - 1, x.rank - 2)[-x.rank :])
 
 
-@ROWS.row("transpose")
+@ROWS.row("transpose", joined=True)
 def transpose(t, x, dim0, dim1):
     order = list(natural(x.rank))
     order[dim0], order[dim1] = order[dim1], order[dim0]
@@ -116,7 +112,7 @@ def roll(t, x, shifts, dims=None):
     return x
 
 
-@ROWS.row("pixel_shuffle")
+@ROWS.row("pixel_shuffle", samples=True)
 def pixel_shuffle(t, x, upscale_factor):
     n, c, h, w = x.shape
     r = int(upscale_factor)
@@ -127,18 +123,17 @@ def pixel_shuffle(t, x, upscale_factor):
 
 
 @ROWS.row("cat", raw=True)
-def cat(t, tensors, dim=0, axis=None):
+def cat(t, tensors, dim=None, axis=None):
     parts = [t.tensor(x, "a part of cat") for x in tensors]
-    return t.concat(parts, t.axis(parts[0], dim if axis is None else axis))
+    return t.concat(parts, t.axis(parts[0], (axis or 0) if dim is None else dim))
 
 
-@ROWS.row("stack", raw=True)
+@ROWS.row("stack", raw=True, joined=True)
 def stack(t, tensors, dim=0):
-    parts = [t.tensor(x, "a part of stack") for x in tensors]
+    parts = [x if isinstance(x, Joined) else t.tensor(x, "a part of stack") for x in tensors]
     axis = int(dim) % (parts[0].rank + 1)
-    refuse_if(axis == 0, "a stack along the samples")
     widened = [t.reshape(x, (*x.shape[:axis], 1, *x.shape[axis:]), helper=True) for x in parts]
-    return t.concat(widened, axis)
+    return ROWS.make(t, "cat", [widened], {"dim": axis})
 
 
 # Parts
@@ -149,12 +144,12 @@ class Slices(tuple):
     or where the part begins and ends. A part that is used adds its slice."""
 
 
-@ROWS.row("chunk")
+@ROWS.row("chunk", joined=True)
 def chunk(t, x, chunks, dim=0):
     return split(t, x, -(-x.shape[t.axis(x, dim)] // chunks), dim)
 
 
-@ROWS.row("split")
+@ROWS.row("split", joined=True)
 def split(t, x, split_size_or_sections=None, dim=0, split_size=None, split_sizes=None):
     axis = t.axis(x, dim)
     extent = x.shape[axis]
@@ -164,41 +159,44 @@ def split(t, x, split_size_or_sections=None, dim=0, split_size=None, split_sizes
     return Slices((x, axis, (end - own, end)) for own, end in zip(extents, ends))
 
 
-@ROWS.row("unbind")
+@ROWS.row("unbind", joined=True)
 def unbind(t, x, dim=0):
     axis = t.axis(x, dim)
     return Slices((x, axis, place) for place in range(x.shape[axis]))
 
 
-@ROWS.row("getitem", raw=True)
+@ROWS.row("getitem", raw=True, joined=True)
 def getitem(t, x, index):
     if isinstance(x, Slices):
         of, axis, place = x[index]
-        return t.part(of, axis, *place) if isinstance(place, tuple) else t.select(of, axis, place)
+        return part(t, of, axis, *place) if isinstance(place, tuple) else selected(t, of, axis, place)
     if isinstance(x, tuple):
         return x[index]
-    x = t.tensor(x)
+    x = x if isinstance(x, Joined) else t.tensor(x)
     index = list(index) if isinstance(index, tuple) else [index]
     given = sum(i is not None and i is not Ellipsis for i in index)
     if Ellipsis in index:
         at = index.index(Ellipsis)
         index[at : at + 1] = [slice(None)] * (x.rank - given)
+    several = sum(isinstance(i, (list, Tensor)) for i in index) > 1
+    refuse_if(several, "an index of several axes by tensors")
     shape, axis = [], 0
     for i in index:
         if i is None:
             shape.append(1)
         elif isinstance(i, slice):
-            x = t.part(x, axis, i.start, i.stop, 1 if i.step is None else i.step)
+            if i != slice(None):
+                x = part(t, x, axis, i.start, i.stop, 1 if i.step is None else i.step)
             shape.append(x.shape[axis])
             axis += 1
         else:
             places = i if isinstance(i, list) else t.places_of(i) if isinstance(i, Tensor) else None
             refuse_if(not is_number(i) and places is None, "an index that is no number and no slice")
             if places is None:
-                x = t.select(x, axis, i % x.shape[axis])
+                x = selected(t, x, axis, i)
                 continue
-            x = taken(t, x, axis, places)
-            shape.append(x.shape[axis])
+            x = ROWS.make(t, "taken", [x, axis, places], {})
+            shape += i.shape if isinstance(i, Tensor) else [len(places)]
             axis += 1
     return t.reshape(x, (*shape, *x.shape[axis:]))
 
@@ -206,6 +204,44 @@ def getitem(t, x, index):
 @ROWS.row("slice")
 def slice_of(t, x, dim=0, start=None, end=None, step=1):
     return t.part(x, t.axis(x, dim), start, end, step)
+
+
+def part(t, x, axis, begin, end, step=1):
+    return ROWS.make(t, "slice", [x, axis, begin, end, step], {})
+
+
+def selected(t, x, axis, place):
+    return ROWS.make(t, "select", [x, axis, place], {})
+
+
+@ROWS.row("assigned")
+def assigned(t, x, part, places):
+    """Returns x with a part in the place of ranges of its first axes (antichain.pytorch.normalise)."""
+    old = x
+    for axis, (begin, end) in enumerate(places):
+        old = t.part(old, axis, begin, end)
+    if isinstance(part, Value) and math.prod(part.shape) == math.prod(old.shape):
+        part = t.reshape(part, old.shape, helper=True)
+    else:
+        part = t.formula(["where 0 a b"], old, part)
+
+    def within(x, axis):
+        if axis == len(places):
+            return part
+        begin, end = places[axis]
+        if (begin, end) == (0, x.shape[axis]):
+            return within(x, axis + 1)
+        pieces = [(0, begin), None, (end, x.shape[axis])]
+        inner = within(t.part(x, axis, begin, end), axis + 1)
+        pieces = [inner if p is None else t.part(x, axis, *p) for p in pieces if p is None or p[0] < p[1]]
+        return t.concat(pieces, axis)
+
+    return within(x, 0)
+
+
+@ROWS.row("copy")
+def copy(t, x, src, non_blocking=False):
+    return src
 
 
 @ROWS.row("narrow")
@@ -219,8 +255,10 @@ def select(t, x, dim, index):
     return t.select(x, axis, index % x.shape[axis])
 
 
-def taken(t, x, axis, places):
+@ROWS.row("taken")
+def taken(t, x, dim, places):
     """Returns x at these places of an axis, in their order: neighbours at once."""
+    axis = t.axis(x, dim)
     places = [int(place) % x.shape[axis] for place in places]
     refuse_if(not places, "an index of no place")
     if places == list(range(places[0], places[0] + len(places))):
@@ -236,13 +274,14 @@ def flip(t, x, *dims, **named):
     return x
 
 
-@ROWS.row("index")
+@ROWS.row("index", joined=True)
 def index(t, x, indices):
     axes = [axis for axis, places in enumerate(indices) if places is not None]
     refuse_if(len(axes) != 1, "an index of several axes by tensors")
-    return taken(t, x, axes[0], t.places_of(indices[axes[0]]))
+    places = t.places_of(indices[axes[0]])
+    return t.reshape(ROWS.make(t, "taken", [x, axes[0], places], {}), t.call.shape)
 
 
 @ROWS.row("index_select")
 def index_select(t, x, dim, index):
-    return taken(t, x, t.axis(x, dim), t.places_of(index))
+    return taken(t, x, dim, t.places_of(index))
