@@ -35,6 +35,12 @@ if os.environ.get("ANTICHAIN_LARGE_TESTS"):
 HERE = pathlib.Path(__file__).name
 
 
+def ties(m, x):
+    """Equal numbers of different origin: amax divides the gradient among them, max gives it to the first."""
+    y = torch.stack([x * m.ones, x * m.other_ones, torch.max(x * m.other_ones, x)], 1)
+    return y.amax(1) + 2 * y.amin((1, 4))[..., None] + 3 * y.max(1)[0] + 4 * y.min(1)[0]
+
+
 FORMULAS = {
     "abs": lambda m, x: x.abs() + abs(m.other(x)),
     "amax": lambda m, x: x * x.amax((2, 3), keepdim=True) + x.max(3, keepdim=True)[0],
@@ -60,6 +66,7 @@ FORMULAS = {
     "threshold": lambda m, x: F.threshold(x, 0.1, 2.0),
     "subtract": lambda m, x: 1 - x - (-x) + torch.sub(x, m.other(x), alpha=3),
     "sum": lambda m, x: x - x.sum((2, 3), keepdim=True) / 7 + x.var(1, keepdim=True),
+    "ties": ties,
     "tanh": lambda m, x: torch.tanh(x) + torch.sin(x) * torch.cos(x) + F.softsign(x) + torch.rsqrt(x * x + 1),
 }
 
@@ -151,6 +158,7 @@ class Formula(nn.Module):
         self.prelu, self.prelu_of_channels = nn.PReLU(), nn.PReLU(8)
         self.scalar, self.factors = nn.Parameter(torch.tensor(0.3)), nn.Parameter(torch.rand(1, 8, 1, 1))
         self.row, self.plane = nn.Parameter(torch.rand(8)), nn.Parameter(torch.rand(6, 8))
+        self.ones, self.other_ones = (nn.Parameter(torch.ones(8, 1, 1)) for _ in range(2))
 
     def forward(self, x):
         return self.head(self.f(self, self.first(x)).mean((2, 3)))

@@ -2,8 +2,9 @@
 
 import math
 
+from antichain.pytorch.calls import Tensor
 from antichain.pytorch.operators.table import ROWS, axes_of, sizes
-from antichain.translation import natural, refuse_if
+from antichain.translation import Value, natural, refuse_if
 
 
 @ROWS.row("mean", "mean.dim")
@@ -45,7 +46,7 @@ def norm(t, x, p=2, ord=2, dim=None, keepdim=False, dtype=None):
     if order == 1:
         return sum_of(t, t.formula(["abs a"], x), dim=dim, keepdim=keepdim)
     if order == math.inf:
-        return largest(t, t.formula(["abs a"], x), dim, keepdim)
+        return amax(t, t.formula(["abs a"], x), dim, keepdim)
     refuse_if(order != 2, f"a norm of the order {order}")
     squares = sum_of(t, t.formula(["multiply a a"], x), dim=dim, keepdim=keepdim)
     return t.formula(["greater a 0", "where s0 a 1", "sqrt s1", "where s0 s2 0"], squares)  # 0 has no slope
@@ -84,19 +85,42 @@ def spectral_norm(t, weight, u, v, iterations, eps, training):
     return y
 
 
-@ROWS.row("amin", "min", "min.dim")
-def amin(t, x, dim=None, keepdim=False):
-    y = t.formula(["negate a"], largest(t, t.formula(["negate a"], x), dim, keepdim))
-    return y if t.call.shape else (y, None)  # min has the places, too
-
-
-@ROWS.row("amax", "max", "max.dim")
+@ROWS.row("amax")
 def amax(t, x, dim=None, keepdim=False):
+    most = largest(t, x, dim, True)
+    share = mean(t, t.formula(["equal a b"], x, most), dim=dim, keepdim=True)
+    mean_of_most = mean(t, t.formula(["equal a b", "where s0 a 0"], x, most), dim=dim, keepdim=True)
+    several = 1.5 * math.prod(share.shape) / math.prod(x.shape)
+    # Of equal ones each has its share of the gradient.
+    steps = [f"greater c {several!r}", "divide a c", "where s0 s1 b"]
+    y = t.formula(steps, mean_of_most, most, share)
+    left = [extent for axis, extent in enumerate(y.shape) if axis not in axes_of(t, x, dim)]
+    return y if keepdim else t.reshape(y, left, helper=True)
+
+
+@ROWS.row("amin")
+def amin(t, x, dim=None, keepdim=False):
+    return t.formula(["negate a"], amax(t, t.formula(["negate a"], x), dim, keepdim))
+
+
+@ROWS.row("max", "max.dim")
+def max_(t, x, dim=None, keepdim=False, other=None):
+    if other is not None or isinstance(dim, (Tensor, Value)):
+        return t.formula(["maximum a b"], x, dim if other is None else other)
     y = largest(t, x, dim, keepdim)
     return y if t.call.shape else (y, None)  # max has the places, too
 
 
+@ROWS.row("min", "min.dim")
+def min_(t, x, dim=None, keepdim=False, other=None):
+    if other is not None or isinstance(dim, (Tensor, Value)):
+        return t.formula(["minimum a b"], x, dim if other is None else other)
+    y = t.formula(["negate a"], largest(t, t.formula(["negate a"], x), dim, keepdim))
+    return y if t.call.shape else (y, None)
+
+
 def largest(t, x, dim, keepdim):
+    """Returns the largest numbers along axes, of which the first of equal ones has the gradient."""
     refuse_if(dim is None or not x.sampled, "a maximum over the samples")
     over = axes_of(t, x, dim)
     refuse_if(0 in over, "a maximum over the samples")
