@@ -102,13 +102,27 @@ def parts(m, x):
     return F.linear(y + x, m.line.weight, bias)
 
 
+def local(m, x):
+    """Convolves and pools windows, and sizes and repeats images."""
+    y = in_windows(x).permute(0, 3, 1, 2)
+    y = torch.cat([F.max_pool2d(m.conv(y), 2), m.strided(y)], 1)
+    y = F.interpolate(as_small_image(y.permute(0, 2, 3, 1), len(x)).permute(0, 3, 1, 2), (7, 5), mode="bicubic")
+    grid = F.interpolate(m.grid, (7, 5), mode="bicubic", align_corners=True).repeat(1, 2, 1, 1)
+    return (y.repeat(1, 1, 2, 1)[:, :, 3:10] + grid).permute(0, 2, 3, 1)
+
+
+def as_small_image(windows, n):
+    return windows.view(n, 2, 2, 2, 2, -1).permute(0, 1, 3, 2, 4, 5).reshape(n, 4, 4, -1)
+
+
 class Net(nn.Module):
     def __init__(self, f):
         super().__init__()
         self.f, self.embed, self.head = f, nn.Linear(3, WIDTH), nn.Linear(WIDTH, 5)
         self.qkv, self.line, self.norm = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH), nn.LayerNorm(WIDTH)
         self.batch_norm, self.prelu = nn.BatchNorm1d(WIDTH), nn.PReLU(WIDTH)
-        self.table = nn.Parameter(torch.randn(7, HEADS))
+        self.conv, self.strided = nn.Conv2d(8, 4, 3, padding=1), nn.Conv2d(8, 4, 3, 2, 1, groups=2)
+        self.table, self.grid = nn.Parameter(torch.randn(7, HEADS)), nn.Parameter(torch.randn(1, 4, 3, 3))
         self.register_buffer("places", torch.arange(TOKENS * TOKENS).view(TOKENS, TOKENS) % 7)
 
     def forward(self, x):
@@ -124,7 +138,7 @@ def window_major(m, x):
 
 class Windows(Case):
     def test_they_give_the_numbers_of_pytorch(self):
-        for f in (shifted, masked_as_a_whole, heads, units, positions, parts):
+        for f in (shifted, masked_as_a_whole, heads, units, positions, parts, local):
             with self.subTest(f.__name__):
                 torch.manual_seed(1)
                 graph = self.write(Net(f), torch.randn(3, 3, SIDE, SIDE))
@@ -133,7 +147,7 @@ class Windows(Case):
                 antichain.run("check", graph=self.folder / "net.antichain")
 
     def test_what_mixes_samples_is_refused(self):
-        for f, said in ((window_major, "'repeat'"), (lambda m, x: x.transpose(0, 1).reshape(x.shape), "mixes samples")):
+        for f, said in ((window_major, "different axes"), (lambda m, x: x.transpose(0, 1).reshape(x.shape), "mixes samples")):
             with self.assertRaisesRegex(antichain.AntichainError, said):
                 self.write(Net(f), torch.randn(3, 3, SIDE, SIDE))
 

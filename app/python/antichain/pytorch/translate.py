@@ -4,6 +4,7 @@ hand, beside what antichain/translation has for every framework.
 
 import contextlib
 import dataclasses
+import math
 import re
 
 import torch
@@ -165,6 +166,22 @@ class Translation(CommonOperators):
             x = self.concat([*edges[0], x, *edges[1]], axis)
         return x
 
+    def constant_beside(self, x, like):
+        """Returns a constant tensor as a value that has samples where `like` has them."""
+        if like.sampled:
+            return self.constant_value(x, len(x.shape) + 1)
+        options = {"shape": [*x.shape] or [1], "values": self.constants[x.name].flatten().tolist()}
+        y = self.emit("constant", [like], options, helper=True)
+        return y if x.shape else dataclasses.replace(y, order=())
+
+    def matrices(self, numbers, like):
+        """Returns a known matrix as a value, once for each matrix of `like`."""
+        shape, values = (*like.shape[:-2], *numbers.shape), numbers.flatten().tolist()
+        if like.sampled:
+            return self.filled(shape, values * math.prod(like.shape[1:-2]))
+        options = {"shape": [*shape], "values": values * math.prod(like.shape[:-2])}
+        return self.emit("constant", [like], options, helper=True)
+
     def number_of(self, x, beside):
         """Returns the number of a constant that is one, or has equal ones; or a constant as a value, where
         others are beside it; or x."""
@@ -176,7 +193,11 @@ class Translation(CommonOperators):
         sampled = [v.shape for v in beside if isinstance(v, Value) and v.sampled]
         if not sampled and len(set(numbers.flatten().tolist())) == 1:
             return numbers.flatten()[0].item()
-        refuse_if(not sampled, f"{x} of {x.shape} beside no tensor that is computed")
+        computed = [v for v in beside if isinstance(v, Value)]
+        of_samples = self.joined_constant(x) is not x
+        refuse_if(not computed or of_samples, f"{x} of {x.shape} beside no tensor that is computed")
+        if not sampled:
+            return self.constant_beside(x, computed[0])
         rank = max(len(shape) for shape in sampled)
         whole = tuple(max(extents) for extents in zip(*(s for s in sampled if len(s) == rank)))
         aligned = (1,) * (rank - len(x.shape)) + x.shape

@@ -3,9 +3,11 @@
 import functools
 import math
 
-from antichain.graph_operators import pair as both_of, padding as padding_of
+import torch
+
+from antichain.graph_operators import pair as both_of, padding as padding_of, reach
 from antichain.pytorch.operators.table import ROWS, given, pair
-from antichain.translation import Padded, only, refuse_if, same_padding
+from antichain.translation import Joined, Padded, only, refuse_if, same_padding
 
 row = functools.partial(ROWS.row, samples=True)
 
@@ -13,17 +15,37 @@ row = functools.partial(ROWS.row, samples=True)
 # Convolutions and linear layers
 
 
-@row("conv2d", raw=True)
+@ROWS.row("conv2d", raw=True, joined=True)
 def conv2d(t, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-    x, zeros = t.padded_image(x, "conv2d")
-    shape, dilation = t.weight(weight), pair(dilation)
+    joined = isinstance(x, Joined)
+    x, zeros = (x, [0] * 4) if joined else t.padded_image(x, "conv2d")
+    shape, dilation, parts = t.weight(weight), pair(dilation), given(weight=weight, bias=bias)
+    kernel, options = (1, *shape[2:])[-2:], {"stride": pair(stride), "dilation": dilation, "groups": groups}
     if padding == "same":
-        pads = same_padding(x.shape[2:], (1, *shape[2:])[-2:], (1, 1), dilation)
+        pads = same_padding(x.shape[2:], kernel, (1, 1), dilation)
     else:
         pads = [0] * 4 if padding == "valid" else pair(padding) * 2
-    options = {"stride": pair(stride), "dilation": dilation, "groups": groups}
     pads = [a + b for a, b in zip(zeros, pads)]
-    return t.conv(x, shape, given(weight=weight, bias=bias), pads, **options)
+    convolved = lambda x, pads: t.conv(x, shape, parts, pads, **options)
+    if joined:
+        return of_parts(t, x, reach(kernel[0], dilation[0]), pair(stride)[0], pads, convolved)
+    return convolved(x, pads)
+
+
+def of_parts(t, x, kernel, stride, pads, row):
+    """Returns what a row computes of images that are parts of samples, such as windows. They are one below
+    the other in one image, with zeros between them, and results of several are left out."""
+    (top, left, bottom, right), x = pads, t.joined_of_few(x)
+    refuse_if(x.at or len(x.lead) > 2 or x.rank != 4, f"'{t.call.key}' of {x},")
+    n, parts, channels, height, width = x.of.shape
+    rows = height + top + bottom
+    y = t.within(x.of, [(3, top, bottom)], 0).permuted((0, 2, 1, 3, 4))
+    refuse_if(rows % stride, f"'{t.call.key}' of {rows} rows with the stride {stride} of {x},")
+    y = t.reshape(y, (n, channels, parts * rows, width), helper=True)
+    y = row(t.plain(y), [0, left, max(0, kernel - stride), right])
+    y = t.reshape(y, (n, y.shape[1], parts, rows // stride, y.shape[3]), helper=True)
+    y = t.part(y, 3, 0, (rows - kernel) // stride + 1)
+    return Joined(y.permuted((0, 2, 1, 3, 4)), x.lead, 0)
 
 
 @row("conv_transpose2d")
@@ -76,13 +98,13 @@ row("conv1d", raw=True)(in_line(conv2d, CONVOLVED))
 row("conv_transpose1d")(in_line(conv_transpose2d, TRANSPOSED))
 
 
-@row("max_pool2d")
+@ROWS.row("max_pool2d", joined=True)
 def max_pool2d(t, x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
     only("max_pool2d with dilation", pair(dilation), [1, 1])
     return pool(t, "max_pool", x, kernel_size, stride, padding, ceil_mode)
 
 
-@row("avg_pool2d")
+@ROWS.row("avg_pool2d", joined=True)
 def avg_pool2d(
     t, x, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
 ):
@@ -133,6 +155,8 @@ def interpolate(
             t, x, size, scale, mode, align_corners, recompute_scale_factor, antialias
         )
         return in_line(of_image, {"size": 1, "scale": 1})(t, x, size, scale_factor)
+    if mode == "bicubic":
+        return upsample_bicubic2d(t, x, **t.call.kwargs)
     only("interpolate of mode", mode, "nearest", "bilinear")
     only("interpolate with antialias", antialias, False)
     x = t.image_of(x, "interpolate")
@@ -142,6 +166,19 @@ def interpolate(
     else:
         options["scale"] = [float(s) for s in both_of(scale_factor)]
     return t.emit("interpolate", [x], options)
+
+
+@ROWS.row("upsample_bicubic2d", samples=True)
+def upsample_bicubic2d(t, x, **options):
+    """A matrix for the height and one for the width. PyTorch computes them of basis vectors, each repeated
+    over the other axis, along which all are equal then."""
+    refuse_if(x.rank != 4, f"'upsample_bicubic2d' of a tensor {t.text(x)} that is not N x C x H x W")
+    h, w = x.shape[2:]
+    basis = [torch.eye(extent, dtype=torch.float64) for extent in (h, w)]
+    rows = t.call.function(basis[0].view(1, h, h, 1).expand(1, h, h, w), **options)[0, :, :, 0]
+    columns = t.call.function(basis[1].view(1, w, 1, w).expand(1, w, h, w), **options)[0, :, 0]
+    y = t.matmul(x, t.matrices(columns, x))
+    return t.matmul(t.matrices(rows.t(), y), y)
 
 
 @row("upsample_nearest1d")
@@ -172,4 +209,8 @@ def upsample_bilinear2d(
 def pool(t, op, x, kernel, stride, pad, ceil_mode, **options):
     options |= {"kernel": pair(kernel), "pad": padding_of(pair(pad) * 2), "ceil_mode": ceil_mode}
     options["stride"] = pair(stride) if stride not in (None, [], ()) else options["kernel"]
-    return t.emit(op, [t.image_of(x, op)], options)
+    if not isinstance(x, Joined):
+        return t.emit(op, [t.image_of(x, op)], options)
+    rows, step = options["kernel"][0], options["stride"][0]
+    refuse_if(any(pair(pad)) or rows > step, f"'{op}' of {x} with padding or windows that overlap")
+    return of_parts(t, x, rows, step, [0] * 4, lambda x, _: t.emit(op, [x], options))

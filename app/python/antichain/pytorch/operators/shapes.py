@@ -122,6 +122,18 @@ def pixel_shuffle(t, x, upscale_factor):
     return t.reshape(x, (n, c // (r * r), h * r, w * r))
 
 
+@ROWS.row("repeat", "tile", joined=True)
+def repeat(t, x, *times, repeats=None, dims=None):
+    times = sizes(times) if repeats is None and dims is None else repeats or dims
+    times = [1] * (x.rank - len(times)) + [int(n) for n in times]
+    y = x if len(times) == x.rank else t.reshape(x, [1] * (len(times) - x.rank) + [*x.shape], helper=True)
+    for axis, count in enumerate(times):
+        if count > 1:  # each copy behind the other
+            shape = (*y.shape[:axis], count * y.shape[axis], *y.shape[axis + 1 :])
+            y = t.reshape(stack(t, [y] * count, axis), shape, helper=True)
+    return y
+
+
 @ROWS.row("cat", raw=True)
 def cat(t, tensors, dim=None, axis=None):
     parts = [t.tensor(x, "a part of cat") for x in tensors]
