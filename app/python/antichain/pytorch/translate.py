@@ -11,8 +11,8 @@ import torch
 
 from antichain.graph_operators import needed
 from antichain.pytorch.calls import Call, Kind, Tensor, map_references, references
-from antichain.translation import CommonOperators, Joined, Names, Padded, Unsupported, Value, Widened, attempt
-from antichain.translation import natural, natural_of, refuse_if, unknown
+from antichain.translation import CommonOperators, Joined, Names, Padded, Repeated, Unsupported, Value
+from antichain.translation import Widened, attempt, natural, natural_of, refuse_if, unknown
 
 
 @dataclasses.dataclass
@@ -118,6 +118,11 @@ class Translation(CommonOperators):
             pads = zip((-2, -1), x.zeros[:2], x.zeros[2:])
             ends = [(x.of.rank + axis, before, after) for axis, before, after in pads]
             return self.within(x.of, ends, 0)
+        if isinstance(x, Repeated):
+            before, after = x.of.shape[: x.axis + 1], x.of.shape[x.axis + 1 :]
+            apart = self.reshape(x.of, (*before, 1, *after), helper=True)
+            wide = self.tensor(Widened(apart, (*before, x.times, *after)))
+            return self.reshape(wide, (*before[:-1], before[-1] * x.times, *after), helper=True)
         if isinstance(x, Widened):  # what is repeated is stored
             return self.formula(["where 1 b a"], self.filled(x.shape, [0.0]), x.of)
         if isinstance(x, Tensor) and x.kind in (Kind.parameter, Kind.buffer):

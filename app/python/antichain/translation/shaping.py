@@ -57,9 +57,8 @@ class Shaping:
     def emit(self, op, inputs, options=None, order=None, helper=False, parts=None):
         """Adds a node with the options that are not the usual ones, and returns its value, its axes read in
         `order`. `parts` are its parameters and buffers, by the names that the operator gives them."""
-        for x in inputs:
-            most = f"(there are at most {MOST_AXES})"
-            refuse_if(len(x.stored) > MOST_AXES, f"a tensor of {x.rank} axes {most} for anything but its shape")
+        axes = max(len(x.stored) for x in inputs)
+        refuse_if(axes > MOST_AXES, f"a tensor of {axes} axes (there are at most {MOST_AXES})")
         usual = DEFAULTS.get(op, {})
         options = {n: one_or_two(pair(v)) if n in PAIRS else v for n, v in (options or {}).items()}
         stored, whole = [x.stored for x in inputs], {**usual, **options}

@@ -159,7 +159,7 @@ class Objective:
         for call in self.calls:
             call.name = t.names.unique(readable(f"loss.{call.key}"))
         problems = attempt(self.calls, make, stand_in)
-        refuse([], problems, self.calls, ["sums and means of formulas", "cross_entropy", "nll_loss"])
+        refuse([], problems, ["sums and means of formulas", "cross_entropy", "nll_loss"])
         terms = known[id(self.captured.outputs[0])]
         if not isinstance(terms, Terms):
             raise AntichainError("the loss is no sum or mean over all samples")

@@ -2,7 +2,7 @@
 
 import math
 
-from antichain.pytorch.calls import Tensor
+from antichain.pytorch.calls import Kind, Tensor
 from antichain.pytorch.operators.table import ROWS, axes_of, is_number, sizes
 from antichain.translation import Joined, Looked, Padded, Repeated, Value, Widened, natural, only, refuse_if
 
@@ -136,7 +136,10 @@ def repeat(t, x, *times, repeats=None, dims=None):
 
 @ROWS.row("cat", raw=True)
 def cat(t, tensors, dim=None, axis=None):
-    parts = [t.tensor(x, "a part of cat") for x in tensors]
+    known = [isinstance(x, Tensor) and x.kind is Kind.constant for x in tensors]
+    like = t.tensor(tensors[known.index(False)])
+    beside = lambda x: t.tensor(x) if like.sampled else t.constant_beside(x, like)
+    parts = [beside(x) if is_known else t.tensor(x) for x, is_known in zip(tensors, known)]
     return t.concat(parts, t.axis(parts[0], (axis or 0) if dim is None else dim))
 
 
@@ -197,8 +200,7 @@ def getitem(t, x, index):
         if i is None:
             shape.append(1)
         elif isinstance(i, slice):
-            if i != slice(None):
-                x = part(t, x, axis, i.start, i.stop, 1 if i.step is None else i.step)
+            x = part(t, x, axis, i.start, i.stop, 1 if i.step is None else i.step)
             shape.append(x.shape[axis])
             axis += 1
         else:
@@ -213,13 +215,15 @@ def getitem(t, x, index):
     return t.reshape(x, (*shape, *x.shape[axis:]))
 
 
-@ROWS.row("slice")
-def slice_of(t, x, dim=0, start=None, end=None, step=1):
+@ROWS.row("slice", joined=True)
+def part(t, x, dim=0, start=None, end=None, step=1):
+    every = range(x.shape[t.axis(x, dim)])
+    return x if every[start:end:step] == every else ROWS.make(t, "range", [x, dim, start, end, step], {})
+
+
+@ROWS.row("range")
+def range_of(t, x, dim, start, end, step):
     return t.part(x, t.axis(x, dim), start, end, step)
-
-
-def part(t, x, axis, begin, end, step=1):
-    return ROWS.make(t, "slice", [x, axis, begin, end, step], {})
 
 
 def selected(t, x, axis, place):
@@ -258,7 +262,7 @@ def copy(t, x, src, non_blocking=False):
 
 @ROWS.row("narrow")
 def narrow(t, x, dim, start, length):
-    return slice_of(t, x, dim, start, start + length)
+    return t.part(x, t.axis(x, dim), start, start + length)
 
 
 @ROWS.row("select")
