@@ -8,7 +8,6 @@ import torch.nn.functional as F
 from torch import nn
 
 import antichain
-import graph_run
 from attention_test import Case
 
 try:

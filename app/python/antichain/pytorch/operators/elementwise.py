@@ -35,20 +35,30 @@ def gelu(t, x, approximate="none"):
 FORMULAS = {
     "abs": ["abs a"],
     "cos": ["cos a"],
+    "cosh": ["exp a", "negate a", "exp s1", "add s0 s2", "multiply s3 0.5"],
     "exp": ["exp a"],
+    "exp2": ["multiply a 0.6931471805599453", "exp s0"],
     "expm1": ["expm1 a"],
+    "isnan": ["not_equal a a"],
     "log": ["log a"],
     "log10": ["log a", "multiply s0 0.4342944819032518"],
     "log1p": ["log1p a"],
     "log2": ["log a", "multiply s0 1.4426950408889634"],
     "log_sigmoid": ["negate a", "softplus s0", "negate s1"],
+    "logit": ["subtract 1 a", "divide a s0", "log s1"],
     "logical_not": ["equal a 0"],
     "mish": ["softplus a", "tanh s0", "multiply a s1"],
     "neg": ["negate a"],
     "reciprocal": ["divide 1 a"],
     "rsqrt": ["sqrt a", "divide 1 s0"],
     "selu": ["elu a 1.6732632423543772", "multiply s0 1.0507009873554805"],
+    "sign": ["greater a 0", "less a 0", "subtract s0 s1"],
     "sin": ["sin a"],
+    "sinc": [
+        *("multiply a 3.141592653589793", "equal a 0", "where s1 1 s0"),
+        *("sin s2", "divide s3 s2", "where s1 1 s4"),
+    ],
+    "sinh": ["exp a", "negate a", "exp s1", "subtract s0 s2", "multiply s3 0.5"],
     "softsign": ["abs a", "add s0 1", "divide a s1"],
     "sqrt": ["sqrt a"],
     "square": ["multiply a a"],
@@ -66,7 +76,9 @@ OF_TWO = {
     ("eq", "equal"): ["equal a b"],
     ("ge", "greater_equal"): ["greater_equal a b"],
     ("gt", "greater"): ["greater a b"],
+    ("hypot",): ["multiply a a", "multiply b b", "add s0 s1", "sqrt s2"],
     ("le", "less_equal"): ["less_equal a b"],
+    ("logaddexp",): ["maximum a b", "subtract a b", "abs s1", "negate s2", "exp s3", "log1p s4", "add s0 s5"],
     ("logical_and",): ["not_equal a 0", "not_equal b 0", "multiply s0 s1"],
     ("logical_or",): ["not_equal a 0", "not_equal b 0", "maximum s0 s1"],
     ("lt", "less"): ["less a b"],
@@ -133,6 +145,24 @@ def where(t, condition, input=None, other=None, **names):
 @ROWS.row("masked_fill")
 def masked_fill(t, x, mask, value):
     return t.formula(["where b c a"], x, mask, value)
+
+
+@ROWS.row("addcmul", "addcdiv")
+def addcmul(t, x, tensor1, tensor2, value=1):
+    name = "multiply" if t.call.key == "addcmul" else "divide"
+    return t.formula([f"{name} b c", f"multiply s0 {float(value)!r}", "add a s1"], x, tensor1, tensor2)
+
+
+@ROWS.row("lerp")
+def lerp(t, x, end, weight):
+    return t.formula(["subtract b a", "multiply s0 c", "add a s1"], x, end, weight)
+
+
+@ROWS.row("glu")
+def glu(t, x, dim=-1):
+    axis = t.axis(x, dim)
+    first, gate = (t.part(x, axis, *ends) for ends in ((0, x.shape[axis] // 2), (x.shape[axis] // 2, None)))
+    return t.multiply(first, t.activate(gate, "sigmoid"))
 
 
 @ROWS.row("hardtanh", "clamp", "clip")

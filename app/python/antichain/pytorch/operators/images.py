@@ -6,6 +6,7 @@ import math
 import torch
 
 from antichain.graph_operators import pair as both_of, padding as padding_of, reach
+from antichain.pytorch.calls import Kind, Tensor
 from antichain.pytorch.operators.table import ROWS, given, pair
 from antichain.translation import Joined, Padded, only, refuse_if, same_padding
 
@@ -55,8 +56,10 @@ def conv_transpose2d(t, x, weight, bias=None, stride=1, padding=0, output_paddin
     return t.conv_transpose(x, shape, given(weight=weight, bias=bias), pair(padding) * 2, groups, **options)
 
 
-@ROWS.row("linear")
+@ROWS.row("linear", raw=True)
 def linear(t, x, weight, bias=None):
+    known = isinstance(x, Tensor) and x.kind is Kind.constant and x.shape[:1] != (t.batch,)
+    x = t.constant_beside(x, t.tensor(weight)) if known else t.tensor(x)
     if not x.sampled and x.rank > 1:  # a step of what is computed of parameters
         rows = t.reshape(x, (math.prod(x.shape[:-1]), x.shape[-1]), helper=True)
         y = t.matmul(rows, t.tensor(weight).permuted((1, 0)))

@@ -2,6 +2,8 @@
 
 import math
 
+import torch
+
 from antichain.pytorch.calls import Tensor
 from antichain.pytorch.operators.table import ROWS, axes_of, sizes
 from antichain.translation import Value, natural, refuse_if
@@ -40,7 +42,7 @@ def variance_and_mean(t, x, dim=None, unbiased=True, keepdim=False, correction=N
     return variance(t, x, dim, unbiased, keepdim, correction), mean(t, x, dim=dim, keepdim=keepdim)
 
 
-@ROWS.row("norm", "linalg_vector_norm", "vector_norm")
+@ROWS.row("norm", "linalg_norm", "linalg_vector_norm", "vector_norm")
 def norm(t, x, p=2, ord=2, dim=None, keepdim=False, dtype=None):
     order = 2 if (p, ord) == ("fro", 2) else p if ord == 2 else ord
     if order == 1:
@@ -139,6 +141,32 @@ def largest(t, x, dim, keepdim):
 @ROWS.row("softmax")
 def softmax(t, x, dim, _stacklevel=None, dtype=None, half_to_float=None):
     return t.softmax(x, t.axis(x, dim))
+
+
+@ROWS.row("softmin")
+def softmin(t, x, dim, _stacklevel=None, dtype=None):
+    return t.softmax(t.formula(["negate a"], x), t.axis(x, dim))
+
+
+@ROWS.row("cumsum")
+def cumsum(t, x, dim, dtype=None):
+    """Is a product with a triangle of ones."""
+    axis, rows = t.axis(x, dim), x if x.rank > 2 else t.reshape(x, (x.shape[0], 1, *x.shape[1:]), helper=True)
+    axis += rows.rank - x.rank
+    order = [*(a for a in range(rows.rank) if a != axis), axis]
+    turned = rows.permuted(order)
+    y = t.matmul(turned, t.matrices(torch.ones(2 * turned.shape[-1:]).triu(), turned))
+    return t.reshape(y.permuted([order.index(a) for a in range(rows.rank)]), x.shape, helper=True)
+
+
+@ROWS.row("local_response_norm", samples=True)
+def local_response_norm(t, x, size, alpha=1e-4, beta=0.75, k=1.0):
+    square = t.within(t.formula(["multiply a a"], x), [(1, size // 2, (size - 1) // 2)], 0)
+    total = t.part(square, 1, 0, x.shape[1])
+    for first in range(1, size):
+        total = t.formula(["add a b"], total, t.part(square, 1, first, first + x.shape[1]))
+    base = [f"multiply b {float(alpha) / size!r}", f"add s0 {float(k)!r}"]
+    return t.formula([*base, f"power s1 {float(beta)!r}", "divide a s2"], x, total)
 
 
 @ROWS.row("log_softmax")

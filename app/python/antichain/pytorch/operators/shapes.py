@@ -1,7 +1,11 @@
 """Rows of what moves numbers: other shapes, orders of axes, parts, and tensors that are joined."""
 
+import itertools
 import math
 
+import torch
+
+from antichain.graph_operators import pair as both_of, reach
 from antichain.pytorch.calls import Kind, Tensor
 from antichain.pytorch.operators.table import ROWS, axes_of, is_number, sizes
 from antichain.translation import Joined, Looked, Padded, Repeated, Value, Widened, natural, only, refuse_if
@@ -109,6 +113,51 @@ def roll(t, x, shifts, dims=None):
         begin = -shift % x.shape[axis]
         if begin:
             x = t.concat([t.part(x, axis, begin, x.shape[axis]), t.part(x, axis, 0, begin)], axis)
+    return x
+
+
+@ROWS.row("movedim", "moveaxis", joined=True)
+def movedim(t, x, source, destination):
+    moved = dict(zip(axes_of(t, x, destination), axes_of(t, x, source)))
+    rest = iter(axis for axis in range(x.rank) if axis not in moved.values())
+    return t.in_order(x, [moved[axis] if axis in moved else next(rest) for axis in range(x.rank)])
+
+
+@ROWS.row("pixel_unshuffle", samples=True)
+def pixel_unshuffle(t, x, downscale_factor):
+    n, c, h, w = x.shape
+    r = int(downscale_factor)
+    x = t.reshape(x, (n, c, h // r, r, w // r, r), helper=True).permuted((0, 1, 3, 5, 2, 4))
+    return t.reshape(x, (n, c * r * r, h // r, w // r))
+
+
+@ROWS.row("unfold", "im2col", samples=True)
+def unfold(t, x, kernel_size, dilation=1, padding=0, stride=1):
+    """Has the pixels under each tap of a kernel one behind the other."""
+    kernel, dilation, padding, stride = map(both_of, (kernel_size, dilation, padding, stride))
+    x = t.within(x, [(2 + i, padding[i], padding[i]) for i in (0, 1)], 0)
+    sides = [(x.shape[2 + i] - reach(kernel[i], dilation[i])) // stride[i] + 1 for i in (0, 1)]
+    taps = []
+    for tap in itertools.product(*map(range, kernel)):
+        y = x
+        for i in (0, 1):
+            begin = tap[i] * dilation[i]
+            y = t.part(y, 2 + i, begin, begin + (sides[i] - 1) * stride[i] + 1, stride[i])
+        taps.append(t.reshape(y, (*x.shape[:2], math.prod(sides)), helper=True))
+    return t.reshape(stack(t, taps, 2), (x.shape[0], x.shape[1] * len(taps), math.prod(sides)))
+
+
+@ROWS.row("tril", "triu")
+def triangle(t, x, diagonal=0):
+    kept = getattr(torch, t.call.key)(torch.ones(x.shape[-2:]), diagonal)
+    return t.formula(["where b a 0"], x, t.matrices(kept, x))
+
+
+@ROWS.row("diff")
+def diff(t, x, n=1, dim=-1):
+    axis = t.axis(x, dim)
+    for _ in range(n):
+        x = t.formula(["subtract a b"], t.part(x, axis, 1, None), t.part(x, axis, 0, x.shape[axis] - 1))
     return x
 
 
@@ -236,6 +285,9 @@ def assigned(t, x, part, places):
     old = x
     for axis, (begin, end) in enumerate(places):
         old = t.part(old, axis, begin, end)
+    if isinstance(part, Tensor) and math.prod(part.shape) == math.prod(old.shape):
+        t.constants[name := f"{part.name} at {old.node}"] = t.constants[part.name].reshape(old.shape)
+        part = Tensor(name, Kind.constant, old.shape)
     if isinstance(part, Value) and math.prod(part.shape) == math.prod(old.shape):
         part = t.reshape(part, old.shape, helper=True)
     else:
