@@ -29,7 +29,7 @@ COPIES = {"contiguous", "clone", "alias", "lift_fresh_copy", "detach_copy"}
 CONVERSIONS = {"to", "float", "double", "int", "long", "type", "type_as", "_to_copy", "to_copy"}
 
 
-# Calls in place that have no other form of their names.
+# What calls in place do that have no other form, or one without a derivative.
 MAKING = {
     "zero": torch.zeros_like,
     "fill": torch.full_like,
@@ -128,8 +128,9 @@ def _pure(node, where):
             return name[:-1], getattr(torch, name[:-1]), True
         return name, target, in_place
     pure = name[:-1] if in_place else name
-    function = getattr(home, pure, None) or (MAKING.get(pure) if in_place else None)
-    if hasattr(target, "_schema"):  # not every operator in place has the same overload as the one that is not
+    made = MAKING.get(pure) if in_place else None
+    function = made or getattr(home, pure, None)
+    if hasattr(target, "_schema") and not made:  # not every operator in place has the same overload as the one that is not
         function = getattr(function, target._overloadname, None) or getattr(torch.Tensor, pure, None)
     if function is None:
         why = "has no form that leaves its input alone; compute a new tensor"

@@ -5,7 +5,7 @@ import math
 from antichain.pytorch.attention import causal as hides_later, hides
 from antichain.pytorch.calls import Kind, Tensor
 from antichain.pytorch.operators.reductions import sum_of
-from antichain.pytorch.operators.shapes import taken
+from antichain.pytorch.operators.shapes import beside_others, taken
 from antichain.pytorch.operators.table import ROWS
 from antichain.pytorch.translate import parameter
 from antichain.translation import Looked, Value, natural, only, refuse_if
@@ -100,7 +100,7 @@ def einsum(t, equation, *operands, tensors=(), path=None):
     given = given.split(",")
     odd = any(len(set(of)) < len(of) for of in (*given, result)) or "." in equation or "->" not in equation
     refuse_if(odd or len(given) != len(operands) or len(given) > 2, f"einsum of '{equation}'")
-    terms = [(letters, t.tensor(x)) for letters, x in zip(given, operands)]
+    terms = [*zip(given, beside_others(t, operands))]
     kept = [set(result).union(*(other for other in given if other is not own)) for own in given]
     # What one operand alone has is summed before.
     for i, (letters, x) in enumerate(terms):

@@ -44,7 +44,7 @@ def variance_and_mean(t, x, dim=None, unbiased=True, keepdim=False, correction=N
 
 @ROWS.row("norm", "linalg_norm", "linalg_vector_norm", "vector_norm")
 def norm(t, x, p=2, ord=2, dim=None, keepdim=False, dtype=None):
-    order = 2 if (p, ord) == ("fro", 2) else p if ord == 2 else ord
+    order = 2 if (p, ord) in (("fro", 2), (2, None)) else p if ord == 2 else ord
     if order == 1:
         return sum_of(t, t.formula(["abs a"], x), dim=dim, keepdim=keepdim)
     if order == math.inf:
@@ -162,11 +162,25 @@ def cumsum(t, x, dim, dtype=None):
 @ROWS.row("local_response_norm", samples=True)
 def local_response_norm(t, x, size, alpha=1e-4, beta=0.75, k=1.0):
     square = t.within(t.formula(["multiply a a"], x), [(1, size // 2, (size - 1) // 2)], 0)
-    total = t.part(square, 1, 0, x.shape[1])
+    base = [f"multiply b {float(alpha)!r}", f"add s0 {float(k)!r}"]
+    return t.formula([*base, f"power s1 {float(beta)!r}", "divide a s2"], x, neighbours(t, square, 1, size))
+
+
+def neighbours(t, x, axis, size):
+    """Returns the means of so many numbers side by side along an axis."""
+    left = x.shape[axis] - size + 1
+    total = t.part(x, axis, 0, left)
     for first in range(1, size):
-        total = t.formula(["add a b"], total, t.part(square, 1, first, first + x.shape[1]))
-    base = [f"multiply b {float(alpha) / size!r}", f"add s0 {float(k)!r}"]
-    return t.formula([*base, f"power s1 {float(beta)!r}", "divide a s2"], x, total)
+        total = t.formula(["add a b"], total, t.part(x, axis, first, first + left))
+    return t.multiply(total, 1 / size)
+
+
+@ROWS.row("avg_pool3d")
+def avg_pool3d(t, x, kernel_size, stride=None, padding=(), ceil_mode=False, **_):
+    size, *rest = kernel_size
+    known = rest == [1, 1] and set(stride or kernel_size) == {1} and not any(padding)
+    refuse_if(not known, "avg_pool3d besides that of local_response_norm")
+    return neighbours(t, x, 2, size)
 
 
 @ROWS.row("log_softmax")

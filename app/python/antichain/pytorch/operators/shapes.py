@@ -183,12 +183,17 @@ def repeat(t, x, *times, repeats=None, dims=None):
     return y
 
 
-@ROWS.row("cat", raw=True)
-def cat(t, tensors, dim=None, axis=None):
+def beside_others(t, tensors):
+    """Returns tensors as values, constants among them without samples where the others have none."""
     known = [isinstance(x, Tensor) and x.kind is Kind.constant for x in tensors]
     like = t.tensor(tensors[known.index(False)])
     beside = lambda x: t.tensor(x) if like.sampled else t.constant_beside(x, like)
-    parts = [beside(x) if is_known else t.tensor(x) for x, is_known in zip(tensors, known)]
+    return [beside(x) if is_known else t.tensor(x) for x, is_known in zip(tensors, known)]
+
+
+@ROWS.row("cat", raw=True)
+def cat(t, tensors, dim=None, axis=None):
+    parts = beside_others(t, tensors)
     return t.concat(parts, t.axis(parts[0], (axis or 0) if dim is None else dim))
 
 
