@@ -16,7 +16,8 @@ import antichain
 import graph_run
 import modules
 from antichain import safetensors
-from from_torch_case import Case, Net, seeded
+from from_torch_case import Case, seeded
+from refusals_test import Net
 
 try:
     import torchvision

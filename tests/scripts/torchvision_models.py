@@ -8,9 +8,10 @@ two steps on 1, 2 and 4 stages and compares the bits. The script writes a table;
 
 Of models of more million parameters than --trained says, the network is read, and nothing is computed with
 it: from_torch trains a model beside what it has read, which takes 50 bytes a parameter. The table has no
-seconds for these. Others are not trained further, and a batch has two images, or four times two with 10 classes where bits are compared.
-An image has 64 x 64 pixels, so that the last batch norms see more than one, or as few as the model takes,
-where that is more. A line that the table has and that is not tried now stays, and so does a column.
+seconds for these. Others are not trained further, and a batch has two images, or four times two with 10
+classes where bits are compared. An image has 64 x 64 pixels, so that the last batch norms see more than one,
+or as few as the model takes, where that is more. A line that the table has and that is not tried now stays,
+and so does a column.
 """
 
 import argparse
