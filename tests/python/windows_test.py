@@ -71,6 +71,14 @@ def heads(m, x):
     return y.transpose(0, 1).contiguous().view(-1, n, WIDTH).transpose(0, 1).view(n, SIDE, SIDE, WIDTH)
 
 
+def time_first(m, x):
+    """Has the samples behind the positions, as PyTorch's recurrent layers and transformers do."""
+    x = x.flatten(1, 2).transpose(0, 1)
+    y = m.norm(x + m.places_of_time) * x.softmax(0) + (x - x.mean(0, keepdim=True)).cumsum(0)
+    y = torch.cat([y, m.qkv(y)[:3, :, :WIDTH]])[3:] / (y.norm(dim=(0, 2), keepdim=True) + 1)
+    return torch.stack([y[:8], y[8:16]]).sum(0).transpose(0, 1)[:, :, None]
+
+
 def units(m, x):
     """Orders tokens by units, as Hiera does, and takes the largest of each."""
     n = len(x)
@@ -105,7 +113,8 @@ def local(m, x):
     """Convolves and pools windows, and sizes and repeats images."""
     y = in_windows(x).permute(0, 3, 1, 2)
     y = torch.cat([F.max_pool2d(m.conv(y), 2), m.strided(y)], 1)
-    y = F.interpolate(as_small_image(y.permute(0, 2, 3, 1), len(x)).permute(0, 3, 1, 2), (7, 5), mode="bicubic")
+    y = as_small_image(y.permute(0, 2, 3, 1), len(x)).permute(0, 3, 1, 2)
+    y = F.interpolate(y, (7, 5), mode="bicubic")
     grid = F.interpolate(m.grid, (7, 5), mode="bicubic", align_corners=True).repeat(1, 2, 1, 1)
     return (y.repeat(1, 1, 2, 1)[:, :, 3:10] + grid).permute(0, 2, 3, 1)
 
@@ -118,9 +127,11 @@ class Net(nn.Module):
     def __init__(self, f):
         super().__init__()
         self.f, self.embed, self.head = f, nn.Linear(3, WIDTH), nn.Linear(WIDTH, 5)
-        self.qkv, self.line, self.norm = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH), nn.LayerNorm(WIDTH)
+        self.qkv, self.line = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.norm = nn.LayerNorm(WIDTH)
         self.batch_norm, self.prelu = nn.BatchNorm1d(WIDTH), nn.PReLU(WIDTH)
         self.conv, self.strided = nn.Conv2d(8, 4, 3, padding=1), nn.Conv2d(8, 4, 3, 2, 1, groups=2)
+        self.places_of_time = nn.Parameter(torch.randn(SIDE * SIDE, 1, WIDTH))
         self.table, self.grid = nn.Parameter(torch.randn(7, HEADS)), nn.Parameter(torch.randn(1, 4, 3, 3))
         self.register_buffer("places", torch.arange(TOKENS * TOKENS).view(TOKENS, TOKENS) % 7)
 
@@ -137,7 +148,7 @@ def window_major(m, x):
 
 class Windows(Case):
     def test_they_give_the_numbers_of_pytorch(self):
-        for f in (shifted, masked_as_a_whole, heads, units, positions, parts, local):
+        for f in (shifted, masked_as_a_whole, heads, time_first, units, positions, parts, local):
             with self.subTest(f.__name__):
                 torch.manual_seed(1)
                 graph = self.write(Net(f), torch.randn(3, 3, SIDE, SIDE))
@@ -146,7 +157,8 @@ class Windows(Case):
                 antichain.run("check", graph=self.folder / "net.antichain")
 
     def test_what_mixes_samples_is_refused(self):
-        for f, said in ((window_major, "different axes"), (lambda m, x: x.transpose(0, 1).reshape(x.shape), "mixes samples")):
+        mixed = lambda m, x: x.transpose(0, 1).reshape(x.shape)
+        for f, said in ((window_major, "different axes"), (mixed, "mixes samples")):
             with self.assertRaisesRegex(antichain.AntichainError, said):
                 self.write(Net(f), torch.randn(3, 3, SIDE, SIDE))
 
@@ -155,10 +167,11 @@ class Windows(Case):
         swin, models = torchvision.models.swin_transformer, torchvision.models
         second = {"block": swin.SwinTransformerBlockV2, "downsample_layer": swin.PatchMergingV2}
         sizes = [[4, 4], 24, [2, 2], [3, 6], [4, 4]]
+        maxvit = ((64, 64), 16, 4, [16, 32], [1, 1], 16, 0.1)
         made = {
             "swin": (lambda: swin.SwinTransformer(*sizes, num_classes=5), 40),
             "swin_v2": (lambda: swin.SwinTransformer(*sizes, num_classes=5, **second), 40),
-            "maxvit": (lambda: models.maxvit.MaxVit((64, 64), 16, 4, [16, 32], [1, 1], 16, 0.1, num_classes=5), 64),
+            "maxvit": (lambda: models.maxvit.MaxVit(*maxvit, num_classes=5), 64),
         }
         for name, (make, side) in made.items():
             with self.subTest(name):

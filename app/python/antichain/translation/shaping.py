@@ -185,6 +185,14 @@ class Shaping:
         """Returns a constant that has several parts for each sample as one that is joined, or x."""
         return x
 
+    @staticmethod
+    def samples_first(x):
+        """Returns a value that has its samples behind other axes as one that is Joined of theirs alone, or
+        x."""
+        at = x.order.index(0) if isinstance(x, Value) and x.sampled else 0
+        first = lambda: x.permuted((at, *(axis for axis in range(x.rank) if axis != at)))
+        return Joined(first(), (0,), at) if at else x
+
     def apart_as(self, like):
         """Does what else a row needs that gets tensors with the axes apart that `like` has joined."""
         return contextlib.nullcontext()

@@ -76,10 +76,11 @@ class Table(dict):
                 args = [t.tensor(args[0]), *args[1:]]
             return self[name](t, *args, **keywords)
         except Unsupported:
-            given = mapped(t.joined_constant, (args, keywords))
-            if len(joined_in(given)) == len(joined):
-                raise
-            return self.make(t, name, *given)
+            for change in (t.joined_constant, t.samples_first):
+                given = mapped(change, (args, keywords))
+                if len(joined_in(given)) > len(joined):
+                    return self.make(t, name, *given)
+            raise
         except WRONG as problem:
             raise Unsupported(f"'{name}' with these shapes and options ({problem})") from problem
 
@@ -93,6 +94,10 @@ class Table(dict):
             whole = x.of if isinstance(x, Widened) else x
             beside = isinstance(whole, Value) and whole.sampled
             refuse_if(beside, f"a tensor {getattr(x, 'shape', ())} beside {like},")
+            shape = getattr(x, "shape", ())
+            if like.at and not isinstance(x, Joined) and len(shape) == like.rank and shape[like.at] == 1:
+                rest = (axis for axis in range(like.rank) if axis != like.at)
+                return t.tensor(x).permuted((like.at, *rest))
             return x.of if isinstance(x, Joined) else x
 
         def moved(axes):
@@ -124,7 +129,7 @@ class Table(dict):
                 return x
             fewer = like.rank - (x.rank - len(like.lead) + 1)
             at = like.at - sum(axis < like.at for axis in left_out) * (fewer > 0)
-            return Joined(x, like.lead, at)
+            return t.joined(x, like.lead, at)
 
         return mapped(joined, made)
 
