@@ -1,5 +1,5 @@
-"""nn.RNN, nn.LSTM and nn.GRU, step by step, which stands in for PyTorch's own code while a module is captured:
-that is one function for all steps."""
+"""nn.RNN, nn.LSTM and nn.GRU, step by step, which stands in for PyTorch's own code while a module is
+captured: that is one function for all steps."""
 
 import functools
 import types
