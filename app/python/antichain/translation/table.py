@@ -8,6 +8,12 @@ WRONG = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)  #
 
 # What rows call the axes that they are given.
 AXES = ("axis", "dim", "dims")
+# How many of the last axes rows take without being told, among which the samples may not be.
+LAST = {
+    **dict.fromkeys("layer_norm linear rms_norm".split(), 1),
+    **dict.fromkeys("addmm attention baddbmm bmm matmul mm mv rotary tril triu".split(), 2),
+    **dict.fromkeys("constant_pad_nd pad scaled_dot_product_attention".split(), 6),
+}
 
 
 def attempt(steps, make, stand_in):
@@ -71,6 +77,8 @@ class Table(dict):
                 refuse_if(name in self.samples, f"'{name}' of {joined[0]},")
                 different = len({x.axes for x in joined}) > 1
                 refuse_if(different, f"'{name}' of tensors of which samples are joined with different axes,")
+                last = joined[0].at and joined[0].at >= joined[0].rank - LAST.get(name, 0)
+                refuse_if(last, f"'{name}' of a tensor with the samples among its last axes")
                 return self.make_apart(t, name, joined[0], args, keywords)
             if args and name not in self.raw and not joined:
                 args = [t.tensor(args[0]), *args[1:]]

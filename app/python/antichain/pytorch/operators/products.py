@@ -92,7 +92,7 @@ def with_rows(t, x, looked):
     return t.formula(["add a b"], x, taken(t, t.tensor(looked.weight), 0, places))
 
 
-@ROWS.row("einsum", raw=True)
+@ROWS.row("einsum", raw=True, samples=True)
 def einsum(t, equation, *operands, tensors=(), path=None):
     operands = operands or tensors
     operands = operands[0] if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else operands

@@ -175,7 +175,7 @@ def neighbours(t, x, axis, size):
     return t.multiply(total, 1 / size)
 
 
-@ROWS.row("avg_pool3d")
+@ROWS.row("avg_pool3d", samples=True)
 def avg_pool3d(t, x, kernel_size, stride=None, padding=(), ceil_mode=False, **_):
     size, *rest = kernel_size
     known = rest == [1, 1] and set(stride or kernel_size) == {1} and not any(padding)

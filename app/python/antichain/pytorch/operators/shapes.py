@@ -284,7 +284,7 @@ def selected(t, x, axis, place):
     return ROWS.make(t, "select", [x, axis, place], {})
 
 
-@ROWS.row("assigned")
+@ROWS.row("assigned", samples=True)
 def assigned(t, x, part, places):
     """Returns x with a part in the place of ranges of its first axes (antichain.pytorch.normalise)."""
     old = x
