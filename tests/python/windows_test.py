@@ -106,7 +106,7 @@ def parts(m, x):
     y[..., 2:4].mul_(3) if hasattr(torch, "export") else None
     bias = m.line.bias.clone()
     bias[2:5].zero_()
-    return F.linear(y + x, m.line.weight, bias)
+    return (y + x) * bias
 
 
 def local(m, x):
