@@ -4,7 +4,7 @@
 //   mean squared error     "subtract x0 x1", "multiply s0 s0"
 //   absolute error         "subtract x0 x1", "abs s0"
 //
-// app/python/antichain/pytorch/losses.py has the steps of PyTorch's losses.
+// app/python/antichain/pytorch/losses/rows.py has the steps of PyTorch's losses.
 //
 //   x  tensors of one rank and equally many samples, float32 in every precision; the targets among them are
 //      inputs of the network

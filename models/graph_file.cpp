@@ -4,16 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 
-#include "framework/bounded_file.h"
 #include "framework/error.h"
 #include "framework/files/weights.h"
 #include "framework/json.h"
@@ -27,8 +23,6 @@
 namespace antichain {
 namespace {
 
-constexpr std::string_view format_text = "antichain graph";
-constexpr int format_version = 1;
 constexpr int64_t most_extent_of_input = 1 << 20;
 // A tensor of one sample may have as many numbers, so that no extent behind it overflows.
 constexpr int64_t most_elements_of_sample = int64_t(1) << 40;
@@ -70,12 +64,12 @@ class GraphFile::Reading {
   Reading(GraphFile& into, const nlohmann::json& file) : into_(into), file_(file), top_(file, into.origin_) {}
 
   void run() {
-    if (top_.at("format").string() != format_text)
-      top_.at("format").fail(fmt::format("\"{}\" is expected here", format_text));
+    if (top_.at("format").string() != graph_format)
+      top_.at("format").fail(fmt::format("\"{}\" is expected here", graph_format));
     const int64_t version = top_.at("version").integer();
-    if (version != format_version)
+    if (version != graph_version)
       top_.at("version").fail(
-          fmt::format("version {} is not known to this program, which reads {}", version, format_version));
+          fmt::format("version {} is not known to this program, which reads {}", version, graph_version));
     into_.model_ = top_.at("model").string();
     if (!is_model_name(into_.model_)) top_.at("model").fail("a name has 1 to 64 letters, digits, _, - and .");
     if (top_.has("made_by")) into_.made_by_ = top_.at("made_by").string();
@@ -471,101 +465,6 @@ std::string GraphFile::where(std::string_view node) const {
 Graph GraphFile::graph(const ModelOptions& options) const {
   check_form(options);
   return build(options);
-}
-
-std::string graph_file_in(const std::string& path) {
-  std::error_code ignored;
-  if (!std::filesystem::is_directory(path, ignored)) return path;
-  return (std::filesystem::path(path) / graph_in_folder).string();
-}
-
-namespace {
-
-// Weights and archives begin otherwise.
-bool begins_as_text(const std::string& bytes) {
-  return std::ranges::all_of(bytes, [](unsigned char c) { return c >= ' ' || std::isspace(c); });
-}
-
-void refuse_weights(const std::string& file) {
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(file, ignored)) return;
-  std::string head(8, '\0');
-  std::ifstream in(file, std::ios::binary);
-  in.read(head.data(), std::streamsize(head.size()));
-  head.resize(size_t(in.gcount()));
-  if (!begins_as_text(head))
-    throw Error(
-        fmt::format("{} is no graph.json: it is no text", file),
-        "weights, such as torch.save's or safetensors', have no network in them: from_torch writes both "
-        "from a module, and --init or --weights read weights");
-}
-
-}  // namespace
-
-GraphFile read_graph_file(const std::string& path) {
-  refuse_onnx(path);
-  const std::string file = graph_file_in(path);
-  refuse_weights(file);
-  return {read_bounded(file, most_graph_bytes), file};
-}
-
-namespace {
-
-std::vector<std::string> state_lines(const StateDict* state) {
-  using Json = nlohmann::ordered_json;
-  std::vector<std::string> lines;
-  if (!state) return lines;
-  std::set<std::string> kept;
-  for (const ParamSpec& spec : state->kept) {
-    const std::string& own = *kept.insert(fmt::format("{}.{}", state->keeper, spec.name)).first;
-    const bool count = spec.dtype == DType::i32;
-    std::vector<int64_t> shape;
-    if (!count) shape.assign(spec.shape.begin(), spec.shape.end());
-    const Json json = {
-        {"name", state->names.at(own)}, {"shape", shape}, {"dtype", count ? "int64" : "float32"}};
-    lines.push_back(json.dump());
-  }
-  for (const auto& [own, name] : state->names)
-    if (!kept.contains(own)) lines.push_back(Json{{"name", name}, {"is", own}}.dump());
-  for (const auto& [name, of] : state->also) lines.push_back(Json{{"name", name}, {"also", of}}.dump());
-  return lines;
-}
-
-}  // namespace
-
-std::string to_graph_json(const Graph& graph, const std::string& made_by) {
-  using Json = nlohmann::ordered_json;
-  std::vector<std::string> inputs, nodes, frozen;
-  for (const Node& node : graph) {
-    if (node.role() == Role::input) {
-      const TensorSpec& spec = node.signature.y;
-      const Json json = {{"name", node.name},
-                         {"shape", std::vector<int64_t>(spec.shape.begin() + 1, spec.shape.end())},
-                         {"dtype", spec.dtype == DType::i32 ? "int32" : "float32"}};
-      inputs.push_back(json.dump());
-      continue;
-    }
-    ANTICHAIN_CHECK(node.absorbed.empty() && node.lowering.x.empty(),
-                    "a graph is written before it is lowered");
-    Json json = {{"name", node.name}, {"op", node.op->type()}, {"inputs", Json::array()}};
-    for (NodeId input : node.inputs) json["inputs"].push_back(graph[input].name);
-    if (Json options = options_of(*node.op); !options.empty()) json["options"] = std::move(options);
-    for (const ParamSpec& param : node.signature.params)
-      if (!param.of.empty()) json["shared"][param.name] = param.of;
-    nodes.push_back(json.dump());
-    for (const ParamSpec& param : node.signature.params)
-      if (!param.trained && param.of.empty()) frozen.push_back(Json(graph.file_name(node, param)).dump());
-  }
-  const std::vector<std::string> state = state_lines(graph.state().get());
-  const auto if_any = [](const char* key, const std::vector<std::string>& lines) {
-    return lines.empty() ? "" : fmt::format(",\n\"{}\": [\n  {}\n]", key, fmt::join(lines, ",\n  "));
-  };
-  return fmt::format(
-      "{{\"format\": \"{}\", \"version\": {}, \"model\": {}, \"made_by\": {},\n\"inputs\": [\n  {}\n],\n"
-      "\"nodes\": [\n  {}\n]{}{}}}\n",
-      format_text, format_version, Json(graph.model()).dump(), Json(made_by).dump(),
-      fmt::join(inputs, ",\n  "), fmt::join(nodes, ",\n  "), if_any("state_dict", state),
-      if_any("frozen", frozen));
 }
 
 }  // namespace antichain

@@ -9,6 +9,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/graph.h"
@@ -16,6 +17,8 @@
 
 namespace antichain {
 
+constexpr std::string_view graph_format = "antichain graph";
+constexpr int graph_version = 1;
 constexpr int64_t most_graph_bytes = int64_t(64)
                                      << 20;  // of graph.json; docs/command-line.md lists the limits
 constexpr size_t most_graph_nodes = 200'000, most_graph_inputs = 64, most_graph_name_bytes = 256;

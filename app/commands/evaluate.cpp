@@ -29,6 +29,7 @@
 #include "app/obtain/whole_network.h"
 #include "app/options/weight_file_options.h"
 #include "app/report/measures.h"
+#include "app/report/output_errors.h"
 #include "framework/error.h"
 #include "framework/json.h"
 #include "models/model.h"
@@ -50,23 +51,26 @@ struct EvaluateOptions {
 // An Evaluation holds sums, and at the end means, over the images so far.
 struct Evaluation {
   double loss = 0, accuracy = 0;
-  std::vector<float> logits;  // images x K
+  std::vector<double> errors;  // sums that OutputErrors take
+  std::vector<float> logits;   // images x K
 };
 
 // Encodes a rank's result for its batch, as it lies in memory: sums, then logits.
-std::string to_bytes(const WholeNetwork::Output& part, int64_t logits) {
-  const double sums[] = {part.sums.loss, part.sums.correct};
-  std::string bytes(reinterpret_cast<const char*>(sums), sizeof sums);
+std::string to_bytes(const WholeNetwork::Output& part, std::vector<double> sums, int64_t logits) {
+  sums.insert(sums.begin(), {part.sums.loss, part.sums.correct});
+  std::string bytes(reinterpret_cast<const char*>(sums.data()), sums.size() * sizeof(double));
   return bytes.append(reinterpret_cast<const char*>(part.logits.data()), size_t(logits) * sizeof(float));
 }
 
 void add(const std::string& bytes, Evaluation& all) {
-  double sums[2];
-  std::memcpy(sums, bytes.data(), sizeof sums);
+  std::vector<double> sums(2 + all.errors.size());
+  const size_t sum_bytes = sums.size() * sizeof(double);
+  std::memcpy(sums.data(), bytes.data(), sum_bytes);
   all.loss += sums[0], all.accuracy += sums[1];
-  const size_t before = all.logits.size(), logits = bytes.size() - sizeof sums;
+  for (size_t i = 0; i < all.errors.size(); ++i) all.errors[i] += sums[2 + i];
+  const size_t before = all.logits.size(), logits = bytes.size() - sum_bytes;
   all.logits.resize(before + logits / sizeof(float));
-  std::memcpy(all.logits.data() + before, bytes.data() + sizeof sums, logits);
+  std::memcpy(all.logits.data() + before, bytes.data() + sum_bytes, logits);
 }
 
 // Collective. Ends the job where a rank found non-finite numbers, and names the first such batch.
@@ -82,8 +86,10 @@ void end_at_first_bad(const std::string& mine, Job& job) {
 }
 
 // Collective; complete on rank 0, in file order. The last batches are padded with samples that do not count.
-Evaluation evaluate(WholeNetwork& network, const std::shared_ptr<const DataSet>& test, const Rank& rank) {
-  Evaluation all;
+Evaluation evaluate(WholeNetwork& network, const OutputErrors& errors,
+                    const std::shared_ptr<const DataSet>& test, const Rank& rank) {
+  Evaluation all{.errors = std::vector<double>(errors.size())};
+  const Tensor targets = errors.size() > 0 ? Tensor::host(errors.targets()) : Tensor();
   std::optional<ProgressBar> bar;
   if (rank.prints()) bar.emplace(stdout);
   const int own = rank.job.rank(), ranks = rank.job.size();
@@ -110,8 +116,13 @@ Evaluation evaluate(WholeNetwork& network, const std::shared_ptr<const DataSet>&
       bad = fmt::format("{:012} among the {} test samples from number {} on, {}", image, network.microbatch(),
                         image, network.describe_first_bad(source));
     }
+    std::vector<double> sums(errors.size());
+    if (targets) {
+      source.fill(errors.target(), own, targets);
+      errors.add(part.logits, targets, real, sums);
+    }
     rank.job.activity().doing("telling rank 0 the loss of a batch");
-    for (const std::string& bytes : rank.job.gather(to_bytes(part, real * outputs))) add(bytes, all);
+    for (const std::string& bytes : rank.job.gather(to_bytes(part, sums, real * outputs))) add(bytes, all);
     if (bar) bar->show(source.position.batch + 1, source.sampler().batches(), "evaluating");
   }
   end_at_first_bad(bad, rank.job);
@@ -164,13 +175,18 @@ void run(const EvaluateOptions& options, Rank& rank, SharedData& shared) {
                             test->classes()),
                 "leave out --classes", ExitCode::usage);
   }
-  const Evaluation result = evaluate(network, test, rank);
+  const OutputErrors errors(model);
+  const Evaluation result = evaluate(network, errors, test, rank);
   if (!rank.prints()) return;
   begin_answer();
   const Measures measures = measures_of(model);
-  fmt::print("{} on {} of {}: loss {:.6f}{}{}\n", model.model(), counted_samples(*test, "test "),
+  const std::vector<OutputErrors::Mean> means = errors.means(result.errors);
+  std::string and_errors;
+  for (const OutputErrors::Mean& mean : means)
+    and_errors += fmt::format(", {} {:.6g}", mean.name, mean.value);
+  fmt::print("{} on {} of {}: loss {:.6f}{}{}{}\n", model.model(), counted_samples(*test, "test "),
              test->name(), result.loss, and_perplexity(result.loss, measures),
-             and_accuracy(measures.hits ? result.accuracy : NAN));
+             and_accuracy(measures.hits ? result.accuracy : NAN), and_errors);
   if (!options.logits_file.empty()) {
     write_weights(options.logits_file, logits_file(result, *test, network.output()),
                   format_of(options.format, options.logits_file));
@@ -181,6 +197,7 @@ void run(const EvaluateOptions& options, Rank& rank, SharedData& shared) {
                                  {"precision", options.weights.network.precision},
                                  {"loss", result.loss}};
   if (measures.hits) json["accuracy"] = result.accuracy;
+  for (const OutputErrors::Mean& mean : means) json[mean.key] = mean.value;
   if (measures.perplexity) json["perplexity"] = perplexity(result.loss);
   write_output(options.json_file, json.dump(2) + "\n");
 }

@@ -224,8 +224,39 @@ def two_heads(samples):
     return Task(TwoHeads(), {"x": x, "known": known}, {"kind": kind, "size": x.norm(dim=1)}, losses)
 
 
+class Windows(nn.Module):
+    """Liu et al., "Swin Transformer: Hierarchical Vision Transformer using Shifted Windows", ICCV 2021:
+    patches attend to those of their window, with a bias by their distance. Windows are among the samples."""
+
+    def __init__(self, classes=4, width=16, side=4, heads=2):
+        super().__init__()
+        self.side, self.heads = side, heads
+        self.patches, self.norm = nn.Conv2d(3, width, 2, 2), nn.LayerNorm(width)
+        self.qkv, self.head = nn.Linear(width, 3 * width), nn.Linear(width, classes)
+        self.bias = nn.Parameter(0.1 * torch.randn((2 * side - 1) ** 2, heads))
+        place = torch.cartesian_prod(torch.arange(side), torch.arange(side))
+        apart = place[:, None] - place + side - 1
+        self.register_buffer("distance", apart[..., 0] * (2 * side - 1) + apart[..., 1], persistent=False)
+
+    def forward(self, image):
+        x = torch.roll(self.patches(image).permute(0, 2, 3, 1), (-2, -2), (1, 2))
+        n, h, w, c = x.shape
+        x = x.view(n, h // self.side, self.side, w // self.side, self.side, c).permute(0, 1, 3, 2, 4, 5)
+        windows = self.norm(x.reshape(-1, self.side**2, c))
+        qkv = self.qkv(windows).view(*windows.shape[:2], 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        scores = qkv[0] @ qkv[1].transpose(-2, -1) / 3 + self.bias[self.distance].permute(2, 0, 1)
+        windows = windows + (scores.softmax(-1) @ qkv[2]).transpose(1, 2).reshape(windows.shape)
+        return self.head(windows.view(n, -1, c).mean(1))
+
+
+def windows(samples):
+    kind = torch.arange(samples) % 4
+    image = torch.randn(samples, 3, 16, 24) + kind.view(-1, 1, 1, 1) / 2
+    return Task(Windows(), {"image": image}, {"kind": kind}, nn.CrossEntropyLoss())
+
+
 NETWORKS = {
-    f.__name__: f for f in (autoencoder, gru, points, siamese, siren, tuned, two_heads, unet)
+    f.__name__: f for f in (autoencoder, gru, points, siamese, siren, tuned, two_heads, unet, windows)
 }
 
 

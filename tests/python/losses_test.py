@@ -232,20 +232,37 @@ class Losses(InAFolder):
                 losses, _ = self.train("--replicas", "2", local=2)
                 numpy.testing.assert_allclose(losses, right, 1e-5)
 
-    def test_an_evaluation_is_a_mean_over_the_test_set(self):
-        model, images, loss, labels = self.write("pixels")
-        _, trained = self.train("--results", str(self.folder / "run"))
+    def evaluated(self, local=1):
+        """Returns what --json says of an evaluation with the first weights."""
         results = str(self.folder / "evaluation")
         antichain.run(
             "evaluate", graph=self.net, weights=self.net + "/weights.safetensors", batch=3, json=results,
-            dataset=f"hdf5:{self.data}", inputs="x0", targets="y0",
+            dataset=f"hdf5:{self.data}", inputs=self.inputs, targets=self.targets, local=local,
         )
         with open(results) as file:
-            said = json.load(file)
+            return json.load(file)
+
+    def test_an_evaluation_is_a_mean_over_the_test_set(self):
+        model, images, loss, labels = self.write("pixels")
+        self.train("--results", str(self.folder / "run"))
+        said = self.evaluated()
         output = model(images)
         self.assertAlmostEqual(said["loss"], loss(output, labels).item(), 5)
-        right = (output.argmax(1) == labels)[labels != 255].float()
-        self.assertAlmostEqual(said["accuracy"], right.mean().item(), 5)
+        found, labels = output.argmax(1)[labels != 255], labels[labels != 255]
+        self.assertAlmostEqual(said["accuracy"], (found == labels).float().mean().item(), 5)
+        both = [((found == k) & (labels == k)).sum() / ((found == k) | (labels == k)).sum() for k in range(3)]
+        self.assertAlmostEqual(said["mean_iou"], torch.stack(both).mean().item(), 6)
+        self.assertEqual(said, self.evaluated(local=2))
+
+    def test_an_evaluation_says_how_far_numbers_are_from_their_targets(self):
+        for name in ("mse", "huber", "siren"):
+            with self.subTest(name):
+                model, x, _, y = self.write(name)
+                said, off = self.evaluated(), model(x) - y
+                self.assertAlmostEqual(said["mean_absolute_error"], off.abs().mean().item(), 6)
+                self.assertAlmostEqual(said["mean_squared_error"], off.square().mean().item(), 6)
+        self.write("bce")  # of logits, which are no such numbers
+        self.assertNotIn("mean_absolute_error", self.evaluated())
 
     def test_what_is_refused(self):
         torch.manual_seed(1)

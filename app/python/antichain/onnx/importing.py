@@ -19,7 +19,8 @@ from antichain.onnx.messages import DAMAGED, Constant, Node, read_file
 from antichain.onnx.rows import ROWS
 from antichain.onnx.simplify import simplify
 from antichain.refusal import grouped, not_supported
-from antichain.translation import WRONG, Names, Shaping, Unsupported, Value, attempt, refuse_if, unknown
+from antichain.translation import WRONG, CommonOperators, Names, Unsupported, Value, attempt
+from antichain.translation import refuse_if, unknown
 
 # Every tensor has so many samples while translating: a prime, so that no other extent is equal by chance.
 SAMPLES = 251
@@ -37,7 +38,7 @@ def _is_matrix(part):
     return sum(extent != 1 for extent in part.array.shape) > 1
 
 
-class Translation(Shaping):
+class Translation(CommonOperators):
     """The nodes made so far, and the ONNX node that is translated. Rows of the table call its methods."""
 
     def __init__(self, file, constants):

@@ -161,7 +161,7 @@ class Finder:
         if not isinstance(weights, Call) or weights.key != "softmax" or not weights.shape:
             return None
         dim = {**dict(zip(("dim",), weights.args[1:])), **weights.kwargs}.get("dim")
-        if dim not in (-1, len(weights.shape) - 1) or len(weights.shape) not in (3, 4):
+        if dim not in (-1, len(weights.shape) - 1) or len(weights.shape) < 3:
             return None
         found = self.scores(weights.args[0])
         if found is None:

@@ -16,6 +16,7 @@ from antichain.pytorch.fold import fold
 from antichain.pytorch.module_state import in_list, named
 from antichain.pytorch.multi_head import attend_simply
 from antichain.pytorch.normalise import flat, normalise
+from antichain.pytorch.recurrent import step_by_step
 from antichain.pytorch.spectral import stand_in
 
 # A replay makes the same calls, but for those in place and the copies between them; so it differs by the
@@ -68,6 +69,7 @@ def copied(module, training=True):
             m._compiled_call_impl = None
     stand_in(module)
     attend_simply(module)
+    step_by_step(module)
     return module
 
 

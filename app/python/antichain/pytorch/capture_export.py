@@ -47,6 +47,25 @@ def _region(node, program):
     return Region(parts[0], said), node.args[at[0] + 1 :]
 
 
+def _enter_what_is_off(program):
+    """Puts the parts of a program under an autocast that is off where they are called."""
+    graph = program.graph_module.graph
+    found = True
+    while found:
+        found = [n for n in graph.nodes if "autocast" in str(n.target) and n.args[2] is False]
+        for node in found:
+            part = getattr(program.graph_module, node.args[4].target).graph
+            given = dict(zip((n for n in part.nodes if n.op == "placeholder"), node.args[5:]))
+            with graph.inserting_before(node):
+                made = graph.graph_copy(part, given)
+            for user in [*node.users] if isinstance(made, (tuple, list)) else []:
+                user.replace_all_uses_with(made[user.args[1]])
+                graph.erase_node(user)
+            if isinstance(made, torch.fx.Node):
+                node.replace_all_uses_with(made)
+            graph.erase_node(node)
+
+
 def _check_precision(node, value):
     if value.dtype in (torch.float16, torch.bfloat16):
         raise AntichainError(
@@ -70,6 +89,7 @@ def capture(module, examples):
             program = torch.export.export(module, tuple(examples.values()), strict=False)
     finally:
         logging.disable(before)
+    _enter_what_is_off(program)
     signature = program.graph_signature
     of_kind = {
         Kind.parameter: signature.inputs_to_parameters,

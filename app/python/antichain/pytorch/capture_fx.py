@@ -8,6 +8,7 @@ Reed, DeVito, He, Ussery & Ansel, "torch.fx: Practical Program Capture and Trans
 Python", MLSys 2022.
 """
 
+import contextlib
 import operator
 import sys
 
@@ -19,6 +20,7 @@ from antichain.error import AntichainError
 from antichain.pytorch.autograd_functions import NO_GRADIENT, functions_entered
 from antichain.pytorch.calls import DECIDES, SAME_FOR_ALL, Kind, Tensor, Where
 from antichain.pytorch.calls import is_users, line_here, map_leaves, tensors_in
+from antichain.pytorch.normalise import ranges_of
 
 # Methods that return no tensor and say nothing about the numbers in it.
 ABOUT_SHAPES = (
@@ -27,6 +29,8 @@ ABOUT_SHAPES = (
 ).split()
 # Methods that make a tensor without the numbers of the one that they are called of.
 ABOUT_NO_NUMBERS = ("new_", "empty_like", "full_like", "ones_like", "rand", "zeros_like")
+# Those that make a tensor of which the numbers are known: the user's code may change parts of it.
+MADE = ("new_full", "new_ones", "new_zeros")
 TO_NUMBERS = {"__bool__", "__float__", "__index__", "__int__", "allclose", "equal", "item", "numpy", "tolist"}
 CHANGE_GRADIENTS = ("backward", "register_hook", "register_post_accumulate_grad_hook", "requires_grad_")
 
@@ -63,7 +67,12 @@ class ValueProxy(torch.fx.Proxy):
         return self.tracer.create_proxy("call_function", torch.abs, (self,), {})
 
     __bool__ = __int__ = __float__ = __index__ = _number
-    __setitem__ = lambda self, key, value: self.tracer.refuse("an assignment to a part of a tensor")
+
+    def __setitem__(self, index, value):
+        if not ranges_of(self.value.shape, index if isinstance(index, tuple) else (index,)):
+            self.tracer.refuse("an assignment to a part of a tensor that is no range", "ranges are known")
+        part = self[index]
+        part.copy_(value) if isinstance(value, torch.Tensor) else part.fill_(value)
 
 
 def _in_place(function):
@@ -176,6 +185,8 @@ class Tracer(torch.fx.Tracer):
             result = getattr(values[0], target)(*values[1:], **named)
         else:
             result = target(*values, **named)
+        if kind == "call_method" and target in MADE:
+            return result
         if not _has_tensor(result):
             if target in ABOUT_SHAPES or target is getattr:
                 return result
@@ -219,6 +230,18 @@ def _has_tensor(value):
     return any(isinstance(v, torch.Tensor) for v in values)
 
 
+@contextlib.contextmanager
+def wrapped_entered():
+    """Has the tracer enter functions of which torch.fx.wrap asks otherwise, but for those that have a row."""
+    wrapped = torch.fx._symbolic_trace._wrapped_fns_to_patch
+    before = [*wrapped]
+    wrapped[:] = [(scope, name) for scope, name in before if name == "stochastic_depth"]
+    try:
+        yield
+    finally:
+        wrapped[:] = before
+
+
 def capture(module, examples):
     """Returns a graph, and the tensors that it uses, by name. `examples` are the inputs, by name.
 
@@ -227,6 +250,6 @@ def capture(module, examples):
     buffers change as they do in training.
     """
     tracer = Tracer(module, examples)
-    with torch.enable_grad(), functions_entered(tracer.here), NoNumbers(tracer):
+    with torch.enable_grad(), functions_entered(tracer.here), NoNumbers(tracer), wrapped_entered():
         graph = tracer.trace(module)
     return graph, tracer.tensors

@@ -134,7 +134,7 @@ def read(module, examples, pick, reserved, clauses=(), training=True):
     captured = dataclasses.replace(whole, calls=needed(whole.calls, outputs), outputs=outputs)
     name_calls(captured.calls, reserved)
     t, values, problems = translate(captured, examples, reserved, ROWS)
-    refuse(clauses, problems, captured.calls, OPERATORS)
+    refuse(clauses, problems, OPERATORS)
     for i, value in enumerate(values):
         if not isinstance(value, Value):
             raise AntichainError(f"the model returns {value}, which is nothing that it computes")

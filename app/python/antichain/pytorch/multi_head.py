@@ -8,8 +8,6 @@ import types
 import torch
 import torch.nn.functional as functional
 
-from antichain.pytorch.attention import attention
-
 
 def _by_heads(x, heads):
     """Returns N x T x C as N x heads x T x C / heads."""

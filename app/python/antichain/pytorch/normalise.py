@@ -2,6 +2,7 @@
 
 * Operators, methods and functions become plain functions, known by their names.
 * A call that works in place becomes one that does not. Who reads the changed tensor later reads the new one.
+  Where it changes a part of a tensor (x[:, 0] = y), the call `assigned` gives the whole.
 * Conversions between floating-point types, or between those of whole numbers, and copies are left out. A
   conversion of whole numbers or truth values to wider ones is the call `widened`.
 """
@@ -21,10 +22,62 @@ SAME = {
     **{"truediv": "div", "true_divide": "div", "divide": "div", "multiply": "mul", "subtract": "sub"},
     **{"__add__": "add", "__mul__": "mul", "concat": "cat", "concatenate": "cat", "moveaxis": "movedim"},
     **{"feature_dropout": "dropout2d", "swapaxes": "transpose", "swapdims": "transpose"},
+    **{"zero": "zeros_like", "fill": "full_like"},
     **{"unsafe_chunk": "chunk", "unsafe_split": "split", "split_with_sizes": "split", "_unsafe_view": "view"},
 }
 COPIES = {"contiguous", "clone", "alias", "lift_fresh_copy", "detach_copy"}
 CONVERSIONS = {"to", "float", "double", "int", "long", "type", "type_as", "_to_copy", "to_copy"}
+
+
+# What calls in place do that have no other form, or one without a derivative.
+MAKING = {
+    "zero": torch.zeros_like,
+    "fill": torch.full_like,
+    "copy": lambda x, src: src.expand_as(x),
+}
+# Calls that give parts of a tensor, with their arguments behind it.
+PARTS = {
+    "getitem": ("index",),
+    "narrow": ("dim", "start", "length"),
+    "select": ("dim", "index"),
+    "slice": ("dim", "start", "end", "step"),
+}
+
+
+def assigned(whole, part, places):
+    """Returns a tensor with other numbers at some places, a range for each of its first axes."""
+    whole = whole.clone()
+    view = whole[tuple(slice(*ends) for ends in places)]
+    view.copy_(part.reshape(view.shape) if part.numel() == view.numel() else part)
+    return whole
+
+
+def places_of(call):
+    """Returns the places of what a call takes of its first argument, which is a part of that, as `assigned`
+    has them; or None where it is none."""
+    whole, *given = call.args
+    shape = getattr(whole, "shape", None)
+    if not shape or call.key not in PARTS:
+        return None
+    at = {"dim": 0, "start": 0, "end": None, "step": 1, **dict(zip(PARTS[call.key], given)), **call.kwargs}
+    if call.key == "getitem":
+        index = at["index"] if isinstance(at["index"], tuple) else (at["index"],)
+    else:
+        if call.key == "narrow":
+            at["end"] = at["start"] + at["length"]
+        axis = at["dim"] % len(shape)
+        own = at["index"] if call.key == "select" else slice(at["start"], at["end"], at["step"])
+        index = (*[slice(None)] * axis, own)
+    return ranges_of(shape, index)
+
+
+def ranges_of(shape, index):
+    """Returns where the ranges of an index begin and end, or None where it has others."""
+    if len(index) > len(shape) or not all(isinstance(i, slice) or type(i) is int for i in index):
+        return None
+    ends = [i if isinstance(i, slice) else slice(i, i + 1 or None) for i in index]
+    ranges = [range(extent)[own] for extent, own in zip(shape, ends)]
+    return tuple((r.start, r.stop) for r in ranges) if all(r.step == 1 and r for r in ranges) else None
 
 
 def _named(function, args, kwargs):
@@ -75,8 +128,9 @@ def _pure(node, where):
             return name[:-1], getattr(torch, name[:-1]), True
         return name, target, in_place
     pure = name[:-1] if in_place else name
-    function = getattr(home, pure, None)
-    if hasattr(target, "_schema"):  # not every operator in place has the same overload as the one that is not
+    made = MAKING.get(pure) if in_place else None
+    function = made or getattr(home, pure, None)
+    if hasattr(target, "_schema") and not made:  # not every operator in place has the same overload as the one that is not
         function = getattr(function, target._overloadname, None) or getattr(torch.Tensor, pure, None)
     if function is None:
         why = "has no form that leaves its input alone; compute a new tensor"
@@ -90,6 +144,7 @@ def normalise(graph, tensors, made_by):
     now = {}  # the Call or Tensor that a node of the graph stands for, once everything before was done
     nodes_of = collections.defaultdict(list)  # the other way round, by id
     calls = []
+    parts = {}  # by the nodes that are parts of others, the nodes of these, and how
     outputs = None
 
     def stands_for(node, value):
@@ -131,9 +186,16 @@ def normalise(graph, tensors, made_by):
         call = Call(key, function, args, kwargs, where, shape, in_place)
         calls.append(call)
         stands_for(node, call)
-        if in_place:
-            for reader in nodes_of.pop(id(args[0])):
-                stands_for(reader, call)
+        if places_of(call):
+            parts[node] = node.args[0], places_of(call)
+        changed = node.args[0] if in_place else None
+        while changed is not None:
+            for reader in nodes_of.pop(id(now[changed])):
+                stands_for(reader, calls[-1])
+            changed, places = parts.get(changed, (None, None))
+            if changed is not None:
+                given = now[changed], calls[-1], places
+                calls.append(Call("assigned", assigned, given, {}, where, given[0].shape))
     return Captured(calls, outputs, tensors, made_by)
 
 

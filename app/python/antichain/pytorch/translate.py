@@ -1,15 +1,18 @@
-"""Makes nodes of graph.json of calls. The table of functions is operators.py; here is what its rows have at
-hand, beside what antichain/translation.py has for every framework.
+"""Makes nodes of graph.json of calls. The table of functions is in operators/; here is what its rows have at
+hand, beside what antichain/translation has for every framework.
 """
 
+import contextlib
 import dataclasses
 import math
 import re
 
+import torch
+
 from antichain.graph_operators import needed
 from antichain.pytorch.calls import Call, Kind, Tensor, map_references, references
-from antichain.translation import Names, Padded, Shaping, Unsupported, Value, Widened, attempt, natural
-from antichain.translation import natural_of, refuse_if, unknown
+from antichain.translation import CommonOperators, Joined, Names, Padded, Repeated, Unsupported, Value
+from antichain.translation import Widened, attempt, natural, natural_of, refuse_if, unknown
 
 
 @dataclasses.dataclass
@@ -38,7 +41,7 @@ class Noise:
         return "random numbers"
 
 
-class Translation(Shaping):
+class Translation(CommonOperators):
     """The nodes made so far, and the call that is being translated. Rows of the table call its methods."""
 
     def __init__(self, batch, names, constants):
@@ -115,6 +118,11 @@ class Translation(Shaping):
             pads = zip((-2, -1), x.zeros[:2], x.zeros[2:])
             ends = [(x.of.rank + axis, before, after) for axis, before, after in pads]
             return self.within(x.of, ends, 0)
+        if isinstance(x, Repeated):
+            before, after = x.of.shape[: x.axis + 1], x.of.shape[x.axis + 1 :]
+            apart = self.reshape(x.of, (*before, 1, *after), helper=True)
+            wide = self.tensor(Widened(apart, (*before, x.times, *after)))
+            return self.reshape(wide, (*before[:-1], before[-1] * x.times, *after), helper=True)
         if isinstance(x, Widened):  # what is repeated is stored
             return self.formula(["where 1 b a"], self.filled(x.shape, [0.0]), x.of)
         if isinstance(x, Tensor) and x.kind in (Kind.parameter, Kind.buffer):
@@ -143,6 +151,14 @@ class Translation(Shaping):
         values = values[:1] if len(set(values)) == 1 else values
         return self.filled((self.batch, *numbers.shape[1:]), values)
 
+    def joined_constant(self, x):
+        known = isinstance(x, Tensor) and x.kind is Kind.constant and x.shape
+        if not known or x.shape[0] % self.batch or x.shape[0] == self.batch:
+            return x
+        numbers = self.constants[x.name].float().reshape(self.batch, -1, *x.shape[1:])
+        same = numbers.isfinite().all() and (numbers == numbers[:1]).all()
+        return Joined(self.filled(numbers.shape, numbers[0].flatten().tolist()), (0, 1)) if same else x
+
     def within(self, x, ends, value):
         """Returns x with so many equal numbers before and after it along axes; fewer than none are cut
         off."""
@@ -155,6 +171,22 @@ class Translation(Shaping):
             x = self.concat([*edges[0], x, *edges[1]], axis)
         return x
 
+    def constant_beside(self, x, like):
+        """Returns a constant tensor as a value that has samples where `like` has them."""
+        if like.sampled:
+            return self.constant_value(x, len(x.shape) + 1)
+        options = {"shape": [*x.shape] or [1], "values": self.constants[x.name].flatten().tolist()}
+        y = self.emit("constant", [like], options, helper=True)
+        return y if x.shape else dataclasses.replace(y, order=())
+
+    def matrices(self, numbers, like):
+        """Returns a known matrix as a value, once for each matrix of `like`."""
+        shape, values = (*like.shape[:-2], *numbers.shape), numbers.flatten().tolist()
+        if like.sampled:
+            return self.filled(shape, values * math.prod(like.shape[1:-2]))
+        options = {"shape": [*shape], "values": values * math.prod(like.shape[:-2])}
+        return self.emit("constant", [like], options, helper=True)
+
     def number_of(self, x, beside):
         """Returns the number of a constant that is one, or has equal ones; or a constant as a value, where
         others are beside it; or x."""
@@ -164,7 +196,13 @@ class Translation(Shaping):
         if numbers.numel() == 1:
             return numbers.item()
         sampled = [v.shape for v in beside if isinstance(v, Value) and v.sampled]
-        refuse_if(not sampled, f"{x} of {x.shape} beside no tensor that is computed")
+        if not sampled and len(set(numbers.flatten().tolist())) == 1:
+            return numbers.flatten()[0].item()
+        computed = [v for v in beside if isinstance(v, Value)]
+        of_samples = self.joined_constant(x) is not x
+        refuse_if(not computed or of_samples, f"{x} of {x.shape} beside no tensor that is computed")
+        if not sampled:
+            return self.constant_beside(x, computed[0])
         rank = max(len(shape) for shape in sampled)
         whole = tuple(max(extents) for extents in zip(*(s for s in sampled if len(s) == rank)))
         aligned = (1,) * (rank - len(x.shape)) + x.shape
@@ -191,13 +229,25 @@ class Translation(Shaping):
     def places_of(self, index):
         """Returns the numbers of an index, which is a constant."""
         values = self.constants.get(index.name) if isinstance(index, Tensor) else None
-        known = values is not None and values.dim() == 1 and not values.is_floating_point()
+        known = values is not None and not values.is_floating_point() and values.dtype is not torch.bool
         refuse_if(not known, "an index that is computed")
-        return values.tolist()
+        return values.flatten().tolist()
 
     def kept_by_steps(self, x, buffers):
         """Notes which buffers the step has that computes x, by its names for them."""
         self.kept[x.node] = buffers
+
+    @contextlib.contextmanager
+    def apart_as(self, like):
+        """Has the call's shape with these axes apart, too."""
+        call, first = self.call, like.of.shape[: len(like.lead)]
+        if call.shape and (like.at == 0 or len(call.shape) == like.rank):
+            shape = (*first, *call.shape[: like.at], *call.shape[like.at + 1 :])
+            self.call = dataclasses.replace(call, shape=shape)
+        try:
+            yield
+        finally:
+            self.call = call
 
     def own_tensor(self, x):
         """Returns the parameter or the buffer that a value is, its axes in their order, or the value."""
@@ -206,7 +256,7 @@ class Translation(Shaping):
     def without_ones_behind(self, x, rank):
         if not isinstance(x, Value):
             return x, rank - 1
-        source = self.own_tensor(self.reshaped.get(x.node, x))
+        source = self.own_tensor(self.reshaped.get((x.node, x.stored), x))
         seen = list(x.shape)
         while seen and seen[-1] == 1:
             seen.pop()
@@ -307,6 +357,8 @@ def translate(captured, examples, names_taken, rows):
         t.call = call
         refuse_if(any(id(r) in lost for r in references(call)), "")  # a part of what was not translated
         known[id(call)] = value = rows.make(t, call.key, *map_references(value_of, (call.args, call.kwargs)))
+        other = isinstance(value, Joined) and value.shape != tuple(call.shape)
+        refuse_if(other, f"'{call.key}' of {value}")
         last = t.nodes[-1] if t.nodes else None
         if isinstance(value, Value) and last and last.name == value.node and last.call is None:
             last.call, last.order = call, value.order
