@@ -49,7 +49,8 @@ AntichainSearch::AntichainSearch(const Profile& profile, const PlanOptions& opti
     : profile_(profile),
       options_(options),
       graph_((check(options, profile), merge(cut_graph(profile), options.together))),
-      limited_(options.cluster.limits_memory()) {
+      limited_(options.cluster.limits_memory()),
+      fitter_(profile) {
   list_lattices();
 }
 
@@ -120,7 +121,7 @@ AntichainSearch::Outcome AntichainSearch::solve(int devices, int64_t below) {
   if (low > below) return {.lower_bound_ns = low};
   if (whole_ && all_placements) {
     Outcome outcome = search(*whole_, *chosen.front(), low, below);
-    if (outcome.exhaustive) return outcome;
+    if (outcome.exhaustive || (options_.recompute && outcome.solution)) return outcome;
     Outcome part = solve_parts(chosen, low, below, false);
     part.lower_bound_ns = std::max(part.lower_bound_ns, outcome.lower_bound_ns);
     return part;
@@ -199,8 +200,7 @@ AntichainSearch::Outcome AntichainSearch::search_within_memory(const AntichainDa
 AntichainSearch::Outcome AntichainSearch::search_recomputing(const AntichainDag& dag,
                                                              const PlacementDag& placements, int64_t low,
                                                              int64_t below) const {
-  if (!RecomputingCuts::possible(dag)) return {.lower_bound_ns = low, .exhaustive = false};
-  RecomputingCuts search(dag, placements, profile_, options_);
+  RecomputingCuts search(dag, placements, profile_, options_, fitter_);
   std::optional<RecomputingCuts::Found> found = search.least_time(beyond(below));
   Outcome outcome = {.exhaustive = search.exact()};
   outcome.lower_bound_ns = !outcome.exhaustive ? low : found ? found->most : beyond(below);
@@ -209,7 +209,7 @@ AntichainSearch::Outcome AntichainSearch::search_recomputing(const AntichainDag&
 }
 
 std::optional<int64_t> AntichainSearch::fit(PlanStage& stage, const Move& move) const {
-  const std::optional<RecomputeChoice> choice = StageFitter(profile_).fit(stage.nodes, seat_of(move));
+  const std::optional<RecomputeChoice>& choice = fitter_.fit(stage.nodes, seat_of(move));
   if (!choice) return std::nullopt;
   stage.recomputed = choice->of(stage.nodes);
   return choice->ns;
@@ -273,9 +273,8 @@ AntichainSearch::Least AntichainSearch::least_memory() {
     bool all = false;
     const Placements chosen = placements(devices, all);
     auto try_recomputing = [&](const AntichainDag& dag, const PlacementDag& placements) {
-      if (!RecomputingCuts::possible(dag)) return;
       std::optional<RecomputingCuts::Found> cuts =
-          RecomputingCuts(dag, placements, profile_, options_).least_memory(least);
+          RecomputingCuts(dag, placements, profile_, options_, fitter_).least_memory(least);
       if (!cuts) return;
       least = cuts->most;
       const auto fits = [&](const Move* move) {

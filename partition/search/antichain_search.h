@@ -12,6 +12,7 @@
 
 #include "partition/plan/finish_plan.h"
 #include "partition/search/choose_cuts.h"
+#include "partition/search/recomputing_cuts.h"
 
 namespace antichain {
 
@@ -80,7 +81,8 @@ class AntichainSearch {
   const Profile& profile_;
   const PlanOptions& options_;
   const CutGraph graph_;
-  const bool limited_;                                    // whether some device's memory is
+  const bool limited_;  // whether some device's memory is
+  const StageFitter fitter_;
   std::vector<std::unique_ptr<AntichainDag>> sequences_;  // one per topological order
   // These are lattices coarser than the whole one, by the share of a stage that is merged.
   std::map<int64_t, std::unique_ptr<AntichainDag>> coarser_;

@@ -14,8 +14,9 @@ namespace antichain {
 namespace {
 
 constexpr int64_t no_budget = std::numeric_limits<int64_t>::max() / 4;
-constexpr size_t widths[] = {16, 200, 1500};  // labels per place: few find what rules out many
-constexpr int most_prices = 12;               // of a byte
+constexpr size_t widths[] = {16, 300};  // labels per place: few find what rules out many
+constexpr size_t most_known = 20'000;   // stages of a fitter
+constexpr int most_prices = 12;         // of a byte
 
 // What a label knows of a tensor that later nodes read.
 enum Where : char {
@@ -372,7 +373,16 @@ int64_t StageFitter::other_bytes(const std::vector<int>& nodes, const StageSeat&
   return memory_bytes(sum, seat.in_flight, seat.replicas);
 }
 
-std::optional<RecomputeChoice> StageFitter::fit(const std::vector<int>& nodes, const StageSeat& seat) const {
+const std::optional<RecomputeChoice>& StageFitter::fit(const std::vector<int>& nodes,
+                                                       const StageSeat& seat) const {
+  if (known_.size() > most_known) known_.clear();
+  const auto [known, fresh] = known_.try_emplace({nodes, seat});
+  if (fresh) known->second = choose(nodes, seat);
+  return known->second;
+}
+
+std::optional<RecomputeChoice> StageFitter::choose(const std::vector<int>& nodes,
+                                                   const StageSeat& seat) const {
   const StageSum sum = sum_of(profile_, nodes);
   if (seat.memory_bytes == 0 || memory_bytes(sum, seat.in_flight, seat.replicas) <= seat.memory_bytes)
     return RecomputeChoice{.again = std::vector<bool>(nodes.size()), .set = {.kept_bytes = sum.kept_bytes}};

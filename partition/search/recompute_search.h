@@ -9,8 +9,11 @@
 // Checkpointing for Heterogeneous Chains", ACM Transactions on Mathematical Software 2024.
 #pragma once
 
+#include <compare>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "partition/plan/working_set.h"
@@ -43,24 +46,28 @@ struct StageSeat {
   int in_flight = 1, replicas = 1;
   int64_t memory_bytes = 0;  // of each device; 0: unlimited
   double speed = 1;
+  auto operator<=>(const StageSeat&) const = default;
 };
 
-// A StageFitter answers the same questions for stages of one network and the memory of a device. It keeps a
-// reference.
+// A StageFitter answers the same questions for stages of one network and the memory of a device. It remembers
+// what it chose, and keeps a reference.
 class StageFitter {
  public:
   explicit StageFitter(const Profile& profile) : profile_(profile), consumers_(profile.consumers()) {}
 
-  // Returns what a stage has to recompute to fit: nothing, often.
-  std::optional<RecomputeChoice> fit(const std::vector<int>& nodes, const StageSeat&) const;
+  // Returns what a stage has to recompute to fit: nothing, often. It holds until the next call.
+  const std::optional<RecomputeChoice>& fit(const std::vector<int>& nodes, const StageSeat&) const;
   // Returns the smallest memory of a device that is enough.
   int64_t least_bytes(const std::vector<int>& nodes, const StageSeat&) const;
   // Returns the part of it that no choice changes.
   int64_t other_bytes(const std::vector<int>& nodes, const StageSeat&) const;
 
  private:
+  std::optional<RecomputeChoice> choose(const std::vector<int>& nodes, const StageSeat&) const;
+
   const Profile& profile_;
   std::vector<std::vector<int>> consumers_;
+  mutable std::map<std::pair<std::vector<int>, StageSeat>, std::optional<RecomputeChoice>> known_;
 };
 
 }  // namespace antichain

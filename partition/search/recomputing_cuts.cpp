@@ -1,61 +1,83 @@
 #include "partition/search/recomputing_cuts.h"
 
 #include <algorithm>
+#include <limits>
+#include <numeric>
 
 #include "partition/plan/stage_cost.h"
 
 namespace antichain {
 namespace {
 
-constexpr int most_states = 1500;  // pairs of which are compared
+constexpr size_t few_places = 32, most_places_by_time = 150, most_places_by_memory = 64;
 constexpr int64_t never = std::numeric_limits<int64_t>::max();
+constexpr double rounding_of_speeds = 1e-3;  // of nanoseconds that are rounded at each node
 
 }  // namespace
 
 StageSeat seat_of(const Move& move) { return {move.in_flight, move.replicas, move.memory_bytes, move.speed}; }
 
 RecomputingCuts::RecomputingCuts(const AntichainDag& dag, const PlacementDag& placements,
-                                 const Profile& profile, const PlanOptions& options)
+                                 const Profile& profile, const PlanOptions& options,
+                                 const StageFitter& fitter)
     : dag_(dag),
       placements_(placements),
       prices_(dag, placements, profile, options, Goal::time),
-      fitter_(profile) {}
+      fitter_(fitter) {}
 
-bool RecomputingCuts::possible(const AntichainDag& dag) { return dag.states() <= most_states; }
+// Returns states at which few bytes cross, both ends among them, ascending.
+std::vector<int> RecomputingCuts::narrow(size_t most) const {
+  std::vector<int> states(static_cast<size_t>(dag_.states()));
+  std::iota(states.begin(), states.end(), 0);
+  if (states.size() <= most) return states;
+  std::ranges::stable_sort(states, {}, [&](int state) {
+    return state == dag_.empty() || state == dag_.full() ? -1 : dag_.crossing_bytes(state);
+  });
+  states.resize(most);
+  std::ranges::sort(states);
+  return states;
+}
+
+std::optional<RecomputingCuts::Found> RecomputingCuts::least(int64_t below, size_t most_states,
+                                                             const MayEnd& may_end, const Cost& at_least,
+                                                             const Cost& cost) {
+  exact_ &= size_t(dag_.states()) <= most_states;
+  std::optional<Found> found = least_of(narrow(few_places), below, may_end, at_least, cost);
+  if (size_t(dag_.states()) <= few_places) return found;
+  std::optional<Found> better =
+      least_of(narrow(most_states), found ? found->most : below, may_end, at_least, cost);
+  return better ? better : found;
+}
 
 // This is the smallest of the largest costs along a path.
-std::optional<RecomputingCuts::Found> RecomputingCuts::least(int64_t below, const Cost& at_least,
-                                                             const Cost& cost) {
+std::optional<RecomputingCuts::Found> RecomputingCuts::least_of(const std::vector<int>& states, int64_t below,
+                                                                const MayEnd& may_end, const Cost& at_least,
+                                                                const Cost& cost) const {
   struct Way {
     int64_t most = never;
-    int from = -1;
+    size_t from = 0;
     const Move* by = nullptr;
   };
-  struct Candidate {
-    int64_t most = 0;
-    int from = 0;
-    const Move* by = nullptr;
-  };
-  const int states = dag_.states();
-  std::vector<std::vector<Way>> ways(size_t(placements_.size()), std::vector<Way>(size_t(states)));
-  ways[0][size_t(dag_.empty())].most = 0;
-  std::vector<Candidate> candidates;
+  std::vector<std::vector<Way>> ways(size_t(placements_.size()), std::vector<Way>(states.size()));
+  ways[0][0].most = 0;
+  std::vector<Way> candidates;
   const Way* best = nullptr;
   for (int p = 1; p < placements_.size(); ++p)
-    for (int to = placements_.complete(p) ? dag_.full() : 1; to < states; ++to) {
-      Way& way = ways[size_t(p)][size_t(to)];
+    for (size_t to = placements_.complete(p) ? states.size() - 1 : 1; to < states.size(); ++to) {
+      if (!may_end(p, states[to], below)) continue;
+      Way& way = ways[size_t(p)][to];
       candidates.clear();
       for (const Move& move : placements_.into(p))
-        for (int from = 0; from < to; ++from) {
-          const int64_t before = ways[size_t(move.from)][size_t(from)].most;
-          if (before >= below || !dag_.inside(from, to)) continue;
-          const int64_t most = std::max(before, at_least(from, to, move));
+        for (size_t from = 0; from < to; ++from) {
+          const int64_t before = ways[size_t(move.from)][from].most;
+          if (before >= below || !dag_.inside(states[from], states[to])) continue;
+          const int64_t most = std::max(before, at_least(states[from], states[to], move));
           if (most < below) candidates.push_back({most, from, &move});
         }
-      std::ranges::stable_sort(candidates, {}, &Candidate::most);
-      for (const Candidate& next : candidates) {
-        if (next.most >= std::min(way.most, below)) break;
-        const int64_t most = std::max(next.most, cost(next.from, to, *next.by));
+      std::ranges::stable_sort(candidates, {}, &Way::most);
+      for (const Way& next : candidates) {
+        if (next.most >= way.most) break;
+        const int64_t most = std::max(next.most, cost(states[next.from], states[to], *next.by));
         if (most < std::min(way.most, below)) way = {most, next.from, next.by};
       }
       if (placements_.complete(p) && way.by && (!best || way.most < best->most)) best = &way;
@@ -63,8 +85,8 @@ std::optional<RecomputingCuts::Found> RecomputingCuts::least(int64_t below, cons
   if (!best) return std::nullopt;
   Found found{.most = best->most};
   found.cuts.states = {dag_.full()};
-  for (const Way* way = best; way->by; way = &ways[size_t(way->by->from)][size_t(way->from)]) {
-    found.cuts.states.push_back(way->from);
+  for (const Way* way = best; way->by; way = &ways[size_t(way->by->from)][way->from]) {
+    found.cuts.states.push_back(states[way->from]);
     found.cuts.moves.push_back(way->by);
   }
   std::ranges::reverse(found.cuts.states);
@@ -73,24 +95,35 @@ std::optional<RecomputingCuts::Found> RecomputingCuts::least(int64_t below, cons
 }
 
 std::optional<RecomputingCuts::Found> RecomputingCuts::least_time(int64_t below) {
+  double all = 0;
+  for (int p = 0; p < placements_.size(); ++p)
+    if (placements_.complete(p)) all = std::max(all, placements_.capacity(p));
+  // The devices that are left have to do the rest.
+  const MayEnd may_end = [&](int placement, int state, int64_t limit) {
+    const double rest = double(dag_.work_ns(dag_.full()) - dag_.work_ns(state));
+    return rest * (1 - rounding_of_speeds) <= (all - placements_.capacity(placement)) * double(limit);
+  };
   const Cost without = [&](int from, int to, const Move& move) {
     return std::max(prices_.stage_ns(from, to, move), prices_.boundary_ns(from, move));
   };
-  return least(below, without, [&](int from, int to, const Move& move) {
-    const std::optional<RecomputeChoice> choice = fitter_.fit(dag_.between(from, to), seat_of(move));
+  const Cost with = [&](int from, int to, const Move& move) {
+    const std::optional<RecomputeChoice>& choice = fitter_.fit(dag_.between(from, to), seat_of(move));
     if (!choice) return never;
     exact_ &= choice->exact;
     return prices_.stage_ns(from, to, move, choice->ns);
-  });
+  };
+  return least(below, most_places_by_time, may_end, without, with);
 }
 
 std::optional<RecomputingCuts::Found> RecomputingCuts::least_memory(int64_t below) {
   const Cost anyhow = [&](int from, int to, const Move& move) {
     return fitter_.other_bytes(dag_.between(from, to), seat_of(move));
   };
-  return least(below, anyhow, [&](int from, int to, const Move& move) {
+  const Cost least_bytes = [&](int from, int to, const Move& move) {
     return fitter_.least_bytes(dag_.between(from, to), seat_of(move));
-  });
+  };
+  return least(
+      below, most_places_by_memory, [](int, int, int64_t) { return true; }, anyhow, least_bytes);
 }
 
 }  // namespace antichain

@@ -29,7 +29,7 @@ void make_fit(Plan& plan, const Profile& profile, const PlanOptions& options) {
   for (size_t s = 0; s < prices.size(); ++s) {
     PlanStage& stage = plan.stages[s];
     const StageSeat seat{prices[s].in_flight, prices[s].devices, prices[s].limit_bytes, prices[s].speed};
-    if (const std::optional<RecomputeChoice> choice = fitter.fit(stage.nodes, seat))
+    if (const std::optional<RecomputeChoice>& choice = fitter.fit(stage.nodes, seat))
       stage.recomputed = choice->of(stage.nodes);
   }
   plan = finish_plan(profile, options, std::move(plan.stages), plan.method, plan.states);

@@ -11,10 +11,10 @@
 namespace antichain {
 namespace {
 
-constexpr size_t most_estimates = 500;    // one per path through the placements; they are large
-constexpr size_t most_parts = 20'000;     // but for those of one cut
-constexpr size_t most_known = 50'000;     // scores
-constexpr int64_t price_of_a_fit = 2000;  // for each node of the stage
+constexpr size_t most_estimates = 500;   // one per path through the placements; they are large
+constexpr size_t most_parts = 20'000;    // but for those of one cut
+constexpr size_t most_known = 50'000;    // scores
+constexpr int64_t price_of_a_fit = 500;  // for each node of the stage
 // Steps are rounded to picoseconds, and differ from bounds in their last bits.
 constexpr double step_rounding = 1e-11;
 
@@ -66,7 +66,7 @@ const StagePart& CutScorer::fitting(int from_state, int to_state, const Move& mo
       {int64_t(from_state) * dag_.states() + to_state, &move - placements_.moves().data()}, whole);
   if (!fresh) return known->second;
   spent_ += price_of_a_fit * int64_t(whole.nodes.size());
-  if (const std::optional<RecomputeChoice> choice = fitter_.fit(whole.nodes, seat_of(move))) {
+  if (const std::optional<RecomputeChoice>& choice = fitter_.fit(whole.nodes, seat_of(move))) {
     add_recomputed(known->second.sum, choice->set);
     exact_ &= choice->exact;
   }
