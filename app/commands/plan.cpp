@@ -56,13 +56,13 @@ void check(const PlanCommandOptions& o) {
   if (o.compare && !o.planning.plan_file.empty())
     throw Error("--compare makes a plan by every method, but --plan gives one", "leave out one of them",
                 ExitCode::usage);
-  if (o.memory_curve && (o.compare || !o.planning.plan_file.empty() || o.writes_plan() ||
-                         o.planning.memory_bytes >= 0 || o.planning.recompute != "none"))
+  if (o.memory_curve &&
+      (o.compare || !o.planning.plan_file.empty() || o.writes_plan() || o.planning.memory_bytes >= 0 ||
+       o.planning.recompute != "none" || method(o.planning.method) != Method::antichain))
     throw Error(
-        "--memory-curve plans for ten limits of memory and prints the steps, so it takes no plan, no limit "
-        "and "
-        "no --recompute, compares no methods, and writes no plan",
-        "give it alone, or plan with --memory-bytes and --recompute auto", ExitCode::usage);
+        "--memory-curve plans by the method antichain for ten limits of memory and prints the steps, so it "
+        "takes no other method, no plan, no limit and no --recompute, and writes no plan",
+        "give it without these, or plan with --memory-bytes and --recompute auto", ExitCode::usage);
   if (o.runtime.empty() && !o.runtime_file.empty())
     throw Error("--out is the file of a plan for another runtime, but none is named", "give --for, too",
                 ExitCode::usage);
