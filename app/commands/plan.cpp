@@ -19,7 +19,9 @@
 #include "app/obtain/profile.h"
 #include "app/options/options.h"
 #include "app/report/compare.h"
+#include "app/report/memory_curve.h"
 #include "app/report/plan_report.h"
+#include "app/report/report.h"
 #include "app/train/optimiser_options.h"
 #include "framework/error.h"
 #include "framework/json.h"
@@ -41,7 +43,7 @@ struct PlanCommandOptions {
   OptimiserOptions optimiser;
   PlanningOptions planning;
   ScheduleOptions schedule;
-  bool compare = false;
+  bool compare = false, memory_curve = false;
   std::string json_file, dot_file, antichains_file;
   std::string runtime, runtime_file;
 
@@ -54,6 +56,13 @@ void check(const PlanCommandOptions& o) {
   if (o.compare && !o.planning.plan_file.empty())
     throw Error("--compare makes a plan by every method, but --plan gives one", "leave out one of them",
                 ExitCode::usage);
+  if (o.memory_curve &&
+      (o.compare || !o.planning.plan_file.empty() || o.writes_plan() || o.planning.memory_bytes >= 0 ||
+       o.planning.recompute != "none" || method(o.planning.method) != Method::antichain))
+    throw Error(
+        "--memory-curve plans by the method antichain for ten limits of memory and prints the steps, so it "
+        "takes no other method, no plan, no limit and no --recompute, and writes no plan",
+        "give it without these, or plan with --memory-bytes and --recompute auto", ExitCode::usage);
   if (o.runtime.empty() && !o.runtime_file.empty())
     throw Error("--out is the file of a plan for another runtime, but none is named", "give --for, too",
                 ExitCode::usage);
@@ -125,6 +134,10 @@ void answer(const PlanCommandOptions& options, const GivenFiles& given, const Pr
   if (!options.antichains_file.empty())
     write_output(options.antichains_file, draw_antichains(profile, options.planning.max_states));
   if (options.compare) return compare(options, profile, task);
+  if (options.memory_curve) {
+    fmt::print("{}", describe(memory_curve(profile, task), profile, task, grid_width(0)));
+    return;
+  }
   const Plan plan = obtain_plan(given, profile, task);
   fmt::print("{}{}{}", describe(plan, profile, task), describe_step(plan, profile, task),
              describe_faster(plan, profile, task));
@@ -173,6 +186,8 @@ void add_plan(CLI::App& app) {
   add_measuring_options(command, options->planning);
   add_option(command, "Planning", "--compare", options->compare, {},
              "plan by every method and print them side by side; files get the plan of --method");
+  add_option(command, "Planning", "--memory-curve", options->memory_curve, {},
+             "print and draw the step over the memory of a device, with plans that recompute what they must");
   add_schedule_option(command, options->schedule)
       ->description("what a step is predicted for: " + training_policies_in_words())
       ->type_name("NAME");

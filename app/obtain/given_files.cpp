@@ -37,10 +37,10 @@ std::string read_cuts(const std::string& cuts) {
 }
 
 std::string read_recompute(const std::string& name) {
-  if (name == "none" || name == "all") return name;
+  if (name == "none" || name == "all" || name == "auto") return name;
   std::error_code ignored;
   if (!std::filesystem::exists(name, ignored))
-    refuse_name("recomputation", name, {"none", "all", "files of nodes"});
+    refuse_name("recomputation", name, {"none", "all", "auto", "files of nodes"});
   const std::string text = read_file(name);
   if (parse_recomputation(text).none())
     throw Error(name + " names no node to recompute", "write one node a line, or give --recompute none");

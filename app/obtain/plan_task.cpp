@@ -186,6 +186,7 @@ PlanTask plan_task(const PlanningOptions& planning, const GivenFiles& given, con
   options.at_most = planning.at_most;
   options.microbatches = microbatches;
   options.max_states = planning.max_states;
+  options.recompute = task.recomputation.automatic;
   options.replicas = parse_replicas(planning.replicas);
   // 1. Find the number of stages.
   if (planning.plan_file.empty()) options.chunks = chunks_of(planning, task.policy);
@@ -218,7 +219,8 @@ PlanTask plan_task(const PlanningOptions& planning, const GivenFiles& given, con
 }
 
 Plan plan_here(const Profile& profile, const PlanTask& task) {
-  if (task.recomputation.none()) return task.choice.plan(profile, task.options, task.method);
+  if (task.recomputation.none() || task.recomputation.automatic)
+    return task.choice.plan(profile, task.options, task.method);
   Plan plan = task.choice.plan(recomputing(profile, task.recomputation), task.options, task.method);
   recompute(plan, profile, task.recomputation);
   Plan judged = task.choice.judge(profile, plan, task.options);

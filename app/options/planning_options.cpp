@@ -133,8 +133,8 @@ void add_planning_options(CLI::App& app, PlanningOptions& o) {
   add("--memory-bytes SIZE", o.memory_bytes, size_up_to(most_bytes),
       "a hard limit for each device, such as 64GiB; 0: none [the cluster's, else none]", {speed});
   add("--recompute NAME|FILE", o.recompute, {},
-      "what stages compute again in the backward instead of keeping it: none, all, or the nodes that a file "
-      "names, one a line",
+      "what stages compute again in the backward instead of keeping it: none; all; auto: what makes stages "
+      "fit --memory-bytes in least time; or the nodes that a file names, one a line",
       {speed});
   add("--link-bytes-per-s SIZE", o.link_bytes_per_s, rate_up_to(1e15),
       "bandwidth between devices, such as 12GB; 0: infinite [the cluster's, else the profile's]", {speed});

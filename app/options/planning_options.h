@@ -30,7 +30,7 @@ struct PlanningOptions {
   std::string cuts;                                   // node names, or the name of a file
   std::optional<double> backward_split;               // of PipeDream's graph.txt; empty: default_weight_share
   double link_bytes_per_s = -1, link_latency_s = -1;  // negative: as the cluster or the profile says
-  std::string recompute = "none";                     // or all, or the name of a file of nodes
+  std::string recompute = "none";                     // or all, auto, or a file of nodes
   int64_t memory_bytes = -1;                          // negative: as the cluster says; 0: unlimited
   int64_t max_states = PlanOptions().max_states;
   bool max_states_given = false;

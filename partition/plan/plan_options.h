@@ -35,6 +35,7 @@ struct PlanOptions {
   // Of antichain, by the profile: nodes that one stage has, in an order that the stages keep.
   std::vector<std::vector<int>> together;
   int64_t max_states = 1'000'000;
+  bool recompute = false;  // stages may recompute nodes to fit their devices
 
   int devices() const {  // of all stages together
     const std::vector<int>& r = replicas.of_stage;

@@ -14,12 +14,14 @@ std::vector<int> devices_of(const Plan& plan, const PlanStage& stage) {
 StagePrice price_stage(const PlanStage& stage, const std::vector<int>& devices, PipelinePlace at,
                        const Profile& profile, const PlanOptions& options) {
   const StageSum sum = sum_of(profile, stage.nodes, stage.recomputed);
-  StagePrice price = {
-      .forward_s = sum.forward_s, .backward_s = sum.backward_s, .devices = int(devices.size())};
-  double slowest = options.cluster.device(devices[0]).speed;
+  StagePrice price = {.forward_s = sum.forward_s,
+                      .backward_s = sum.backward_s,
+                      .devices = int(devices.size()),
+                      .in_flight = options.in_flight(at),
+                      .speed = options.cluster.device(devices[0]).speed};
   for (int d : devices) {
     const Device& device = options.cluster.device(d);
-    slowest = std::min(slowest, device.speed);
+    price.speed = std::min(price.speed, device.speed);
     if (device.memory_bytes > 0)
       price.limit_bytes =
           price.limit_bytes > 0 ? std::min(price.limit_bytes, device.memory_bytes) : device.memory_bytes;
@@ -28,13 +30,13 @@ StagePrice price_stage(const PlanStage& stage, const std::vector<int>& devices, 
   int64_t work = 0, gradient = 0;
   for (int n : stage.nodes) {
     const NodeCost& cost = profile.nodes[n].cost;
-    work += work_ns(cost, slowest);
+    work += work_ns(cost, price.speed);
     gradient += gradient_ns(cost.param_bytes, link, options.microbatches);
   }
   for (const int n : stage.recomputed)
-    work += work_ns({.forward_s = profile.nodes[size_t(n)].cost.forward_s}, slowest);
+    work += work_ns({.forward_s = profile.nodes[size_t(n)].cost.forward_s}, price.speed);
   price.stage_ns = stage_ns(work, gradient, price.devices);
-  price.memory_bytes = memory_bytes(sum, options.in_flight(at), price.devices);
+  price.memory_bytes = memory_bytes(sum, price.in_flight, price.devices);
   return price;
 }
 

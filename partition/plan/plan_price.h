@@ -24,7 +24,8 @@ struct StagePrice {
   Boundary boundary;                          // after it
   int64_t boundary_ns = 0;                    // there and back
   int64_t memory_bytes = 0, limit_bytes = 0;  // of a device: needed, and there at least (0: unlimited)
-  int devices = 1;
+  int devices = 1, in_flight = 1;
+  double speed = 1;  // of its slowest device
 };
 std::vector<StagePrice> price(const Plan&, const Profile&, const PlanOptions&);
 

@@ -59,7 +59,8 @@ std::vector<Segment> segments(const std::vector<int>& stage, const std::vector<i
 }
 
 Recomputation parse_recomputation(const std::string& text) {
-  if (text == "none" || text == "all") return {.all = text == "all"};
+  if (text == "none" || text == "all" || text == "auto")
+    return {.all = text == "all", .automatic = text == "auto"};
   Recomputation asked;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);)

@@ -21,11 +21,12 @@ std::vector<Segment> segments(const std::vector<int>& stage, const std::vector<i
 
 // A Recomputation is what a user asks for.
 struct Recomputation {
-  bool all = false;                // every node that some backward needs, besides losses
-  std::vector<std::string> nodes;  // else these, by name
-  bool none() const { return !all && nodes.empty(); }
+  bool all = false;                     // every node that some backward needs, besides losses
+  std::vector<std::string> nodes = {};  // else these, by name
+  bool automatic = false;               // else what takes least time of what fits (PlanOptions::recompute)
+  bool none() const { return !all && nodes.empty() && !automatic; }
 };
-// Reads "none", "all", or the text of a file with one node a line, in which # begins a comment.
+// Reads "none", "all", "auto", or the text of a file with one node a line, in which # begins a comment.
 Recomputation parse_recomputation(const std::string& text);
 
 // Returns the profile of the network in which these nodes are recomputed, for planners: their backward takes

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "framework/error.h"
-#include "partition/plan/recompute.h"
+#include "partition/plan/working_set.h"
 
 namespace antichain {
 namespace {
@@ -105,18 +105,21 @@ void add_shared(StageSum& sum, const Profile& profile, const std::vector<int>& n
   sum.update_s += copies_update_s(profile, nodes);
 }
 
+void add_recomputed(StageSum& sum, const WorkingSet& set) {
+  sum.backward_s += set.forward_s;
+  sum.backward_input_s += set.forward_s;
+  sum.kept_bytes = set.kept_bytes;
+  sum.again_bytes = set.again_bytes;
+}
+
 StageSum sum_of(const Profile& profile, const std::vector<int>& nodes, const std::vector<int>& recomputed) {
   StageSum sum;
   for (const int n : nodes) sum.add(sum_of(profile.nodes[size_t(n)].cost));
   add_shared(sum, profile, nodes);
-  for (const Segment& segment : segments(nodes, recomputed)) {
-    StageSum again;
-    for (int i = segment.first; i < segment.end; ++i)
-      again.add(sum_of(profile.nodes[size_t(nodes[size_t(i)])].cost));
-    sum.backward_s += again.forward_s;
-    sum.backward_input_s += again.forward_s;
-    sum.kept_bytes -= again.kept_bytes;
-    sum.again_bytes = std::max(sum.again_bytes, again.kept_bytes);
+  if (!recomputed.empty()) {
+    std::vector<bool> again;
+    for (const int n : nodes) again.push_back(std::ranges::binary_search(recomputed, n));
+    add_recomputed(sum, working_set(StageOrder(profile, profile.consumers(), nodes), again));
   }
   return sum;
 }

@@ -13,8 +13,8 @@
 //     held     what training holds of the weights + those that are frozen + what the engine prepares of them
 //              (copies in bf16)
 //     kept     what forward keeps of one micro-batch for backward: the stash, and the output where some
-//              backward re-reads it. A node that is recomputed keeps nothing
-//     again    what the largest segment of recomputed nodes (recompute.h) would keep of one micro-batch
+//              backward re-reads it. Where a stage recomputes nodes, working_set.h says what it keeps
+//     again    the largest working set of what is computed again, gradients in flight included (working_set.h)
 //     the last is what the other replicas send of the gradients that this one adds up
 //   shared     of a weight that several nodes of the stage have, it holds weight and slots once, and each
 //              node's gradient. A stage without the first of all nodes that have it updates a copy, which
@@ -29,6 +29,8 @@
 #include "partition/profile/profile.h"
 
 namespace antichain {
+
+struct WorkingSet;
 
 // Returns the seconds that one copy of the weights takes among r replicas. Every replica sends and receives
 // its part of them twice, once to add up and once to spread the sums. No all-reduce moves less (Patarasuk and
@@ -72,13 +74,15 @@ struct StageSum {
   double forward_s = 0, backward_s = 0, update_s = 0;
   double backward_input_s = 0, late_weight_s = 0;  // the halves of backward_s as actions of their own
   int64_t param_bytes = 0, held_bytes = 0, kept_bytes = 0;
-  int64_t again_bytes = 0;  // of the largest segment
+  int64_t again_bytes = 0;
 
   void add(const StageSum&);
 };
 StageSum sum_of(const NodeCost&);
 // Corrects the sum of these nodes by what they share.
 void add_shared(StageSum&, const Profile&, const std::vector<int>& nodes);
+// Makes the sum of a stage that recomputes nothing that of one which has this working set.
+void add_recomputed(StageSum&, const WorkingSet&);
 StageSum sum_of(const Profile&, const std::vector<int>& nodes, const std::vector<int>& recomputed = {});
 
 // The first function returns the bytes of one of the stage's devices, rounded up. The second returns those of

@@ -11,6 +11,7 @@
 #include "framework/error.h"
 #include "framework/units.h"
 #include "partition/search/contract.h"
+#include "partition/search/recomputing_cuts.h"
 #include "partition/search/topological_orders.h"
 
 namespace antichain {
@@ -48,7 +49,8 @@ AntichainSearch::AntichainSearch(const Profile& profile, const PlanOptions& opti
     : profile_(profile),
       options_(options),
       graph_((check(options, profile), merge(cut_graph(profile), options.together))),
-      limited_(options.cluster.limits_memory()) {
+      limited_(options.cluster.limits_memory()),
+      fitter_(profile) {
   list_lattices();
 }
 
@@ -107,7 +109,7 @@ Solution AntichainSearch::best() {
     lower_bound_ns_ = std::min(lower_bound_ns_, outcome.lower_bound_ns);
     if (outcome.solution) best = std::move(outcome.solution);
   }
-  if (!best) best = least_memory();
+  if (!best) best = fitting();
   lower_bound_ns_ = std::min(lower_bound_ns_, best->bottleneck_ns);
   return *best;
 }
@@ -119,7 +121,7 @@ AntichainSearch::Outcome AntichainSearch::solve(int devices, int64_t below) {
   if (low > below) return {.lower_bound_ns = low};
   if (whole_ && all_placements) {
     Outcome outcome = search(*whole_, *chosen.front(), low, below);
-    if (outcome.exhaustive) return outcome;
+    if (outcome.exhaustive || (options_.recompute && outcome.solution)) return outcome;
     Outcome part = solve_parts(chosen, low, below, false);
     part.lower_bound_ns = std::max(part.lower_bound_ns, outcome.lower_bound_ns);
     return part;
@@ -178,6 +180,7 @@ AntichainSearch::Outcome AntichainSearch::search(const AntichainDag& dag, const 
   Cuts cuts = choose_cuts(search, tie_rule());
   if (!limited_ || fits_memory(cuts, dag, placements))
     return {{{&dag, &placements, std::move(cuts), bottleneck}}, bottleneck};
+  if (options_.recompute) return search_recomputing(dag, placements, bottleneck, below);
   return search_within_memory(dag, placements, bottleneck, below);
 }
 
@@ -194,6 +197,24 @@ AntichainSearch::Outcome AntichainSearch::search_within_memory(const AntichainDa
   return outcome;
 }
 
+AntichainSearch::Outcome AntichainSearch::search_recomputing(const AntichainDag& dag,
+                                                             const PlacementDag& placements, int64_t low,
+                                                             int64_t below) const {
+  RecomputingCuts search(dag, placements, profile_, options_, fitter_);
+  std::optional<RecomputingCuts::Found> found = search.least_time(beyond(below));
+  Outcome outcome = {.exhaustive = search.exact()};
+  outcome.lower_bound_ns = !outcome.exhaustive ? low : found ? found->most : beyond(below);
+  if (found) outcome.solution = {&dag, &placements, std::move(found->cuts), found->most};
+  return outcome;
+}
+
+std::optional<int64_t> AntichainSearch::fit(PlanStage& stage, const Move& move) const {
+  const std::optional<RecomputeChoice>& choice = fitter_.fit(stage.nodes, seat_of(move));
+  if (!choice) return std::nullopt;
+  stage.recomputed = choice->of(stage.nodes);
+  return choice->ns;
+}
+
 // Bytes matter as far as they take time.
 TieRule AntichainSearch::tie_rule() const {
   return options_.cluster.links_are_free() ? TieRule::most_even : TieRule::fewest_bytes;
@@ -207,16 +228,23 @@ bool AntichainSearch::fits_memory(const Cuts& cuts, const AntichainDag& dag,
 
 Solution AntichainSearch::near(const Solution& best, TieRule rule, double slack) const {
   const int64_t threshold = best.bottleneck_ns + int64_t(slack * double(best.bottleneck_ns));
-  const bool fronts = limited_ && best.dag->states() <= most_states_with_fronts;
+  const bool fronts = limited_ && !options_.recompute && best.dag->states() <= most_states_with_fronts;
   BottleneckSearch search(*best.dag, *best.placements, profile_, options_,
                           fronts ? Goal::time_in_memory : Goal::time);
   if (!search.attainable(threshold)) return best;
-  Cuts cuts = choose_cuts(search, rule);
-  if (limited_ && !fits_memory(cuts, *best.dag, *best.placements)) return best;
-  int64_t bottleneck = 0;
-  for (size_t s = 0; s < cuts.moves.size(); ++s)
-    bottleneck = std::max(bottleneck, search.stage_ns(cuts.states[s], cuts.states[s + 1], *cuts.moves[s]));
-  return {best.dag, best.placements, std::move(cuts), bottleneck};
+  Solution solution = {best.dag, best.placements, choose_cuts(search, rule), 0};
+  const Cuts& cuts = solution.cuts;
+  if (limited_ && !options_.recompute && !fits_memory(cuts, *best.dag, *best.placements)) return best;
+  for (size_t s = 0; s < cuts.moves.size(); ++s) {
+    PlanStage stage{.nodes = {}};
+    if (options_.recompute) stage.nodes = best.dag->between(cuts.states[s], cuts.states[s + 1]);
+    const std::optional<int64_t> again_ns = options_.recompute ? fit(stage, *cuts.moves[s]) : 0;
+    if (!again_ns) return best;
+    solution.bottleneck_ns =
+        std::max(solution.bottleneck_ns,
+                 search.stage_ns(cuts.states[s], cuts.states[s + 1], *cuts.moves[s], *again_ns));
+  }
+  return solution;
 }
 
 Plan AntichainSearch::plan_of(const Solution& solution) const {
@@ -227,6 +255,7 @@ Plan AntichainSearch::plan_of(const Solution& solution) const {
     PlanStage stage{.nodes = solution.dag->between(solution.cuts.states[s], solution.cuts.states[s + 1])};
     for (size_t i = 0; i < devices[s].size(); ++i) stage.ranks.push_back(rank++);
     if (stage.ranks != devices[s]) stage.devices = devices[s];
+    if (options_.recompute) fit(stage, *solution.cuts.moves[s]);
     stages.push_back(std::move(stage));
   }
   Plan plan =
@@ -235,16 +264,28 @@ Plan AntichainSearch::plan_of(const Solution& solution) const {
   return plan;
 }
 
-// With fronts too long to search, something may fit all the same. This is the plan whose fullest device is
-// emptiest.
-Solution AntichainSearch::least_memory() {
-  int64_t least = unlimited;
-  std::optional<Solution> fitting;
+// This is the plan whose fullest device is emptiest.
+AntichainSearch::Least AntichainSearch::least_memory() {
+  Least found{.bytes = unlimited};
+  int64_t& least = found.bytes;
+  std::optional<Solution>& fitting = found.fitting;
   for (int devices : device_counts()) {
     bool all = false;
     const Placements chosen = placements(devices, all);
+    auto try_recomputing = [&](const AntichainDag& dag, const PlacementDag& placements) {
+      std::optional<RecomputingCuts::Found> cuts =
+          RecomputingCuts(dag, placements, profile_, options_, fitter_).least_memory(least);
+      if (!cuts) return;
+      least = cuts->most;
+      const auto fits = [&](const Move* move) {
+        return move->memory_bytes == 0 || move->memory_bytes >= least;
+      };
+      if (!fitting && std::ranges::all_of(cuts->cuts.moves, fits))
+        fitting = {&dag, &placements, std::move(cuts->cuts)};
+    };
     auto try_on = [&](const AntichainDag& dag, const PlacementDag& placements) {
       if (BottleneckSearch::table_entries(dag, placements) > largest_table) return;
+      if (options_.recompute) return try_recomputing(dag, placements);
       BottleneckSearch search(dag, placements, profile_, options_, Goal::memory);
       const int64_t bytes = search.minimum(0, std::min(least, search.most()));
       if (bytes < 0) return;
@@ -257,16 +298,26 @@ Solution AntichainSearch::least_memory() {
       for (const auto& sequence : sequences_) try_on(*sequence, *placements);
     }
   }
-  if (!fitting)
+  return found;
+}
+
+int64_t AntichainSearch::least_memory_bytes() { return least_memory().bytes; }
+
+// With fronts too long to search, something may fit all the same.
+Solution AntichainSearch::fitting() {
+  Least least = least_memory();
+  if (!least.fitting)
     throw Error(
         fmt::format(
-            "{} does not fit the memory of {}{} devices, however it is cut: the smallest that would do "
+            "{} does not fit the memory of {}{} devices, however it is cut{}: the smallest that would do "
             "is {} bytes{} on each",
-            profile_.model, options_.at_most ? "at most " : "", device_counts().back(), least,
-            least < 1024 ? "" : fmt::format(" ({})", size_text(double(least)))),
+            profile_.model, options_.at_most ? "at most " : "", device_counts().back(),
+            options_.recompute ? ", and whatever is recomputed" : "", least.bytes,
+            least.bytes < 1024 ? "" : fmt::format(" ({})", size_text(double(least.bytes)))),
         "use larger devices, more of them, a smaller micro-batch, or fewer micro-batches in flight");
-  fitting->bottleneck_ns = std::llround(plan_of(*fitting).bottleneck_s * 1e9);
-  return *fitting;
+  Solution& fits = *least.fitting;
+  fits.bottleneck_ns = std::llround(plan_of(fits).bottleneck_s * 1e9);
+  return fits;
 }
 
 }  // namespace antichain

@@ -12,6 +12,7 @@
 
 #include "partition/plan/finish_plan.h"
 #include "partition/search/choose_cuts.h"
+#include "partition/search/recomputing_cuts.h"
 
 namespace antichain {
 
@@ -34,6 +35,9 @@ class AntichainSearch {
   // Returns the tie rule's choice among the plans whose bottleneck is at most `slack` (a share) above the
   // smallest, on the same devices as `best`.
   Solution near(const Solution& best, TieRule, double slack) const;
+
+  // Returns the smallest memory of each device that would do, whatever its limits are.
+  int64_t least_memory_bytes();
 
   Plan plan_of(const Solution&) const;
   // No plan has a smaller bottleneck than this. It is best()'s, where that is proved.
@@ -58,16 +62,27 @@ class AntichainSearch {
   Outcome search(const AntichainDag&, const PlacementDag&, int64_t low_ns, int64_t below_ns);
   Outcome search_within_memory(const AntichainDag&, const PlacementDag&, int64_t low_ns,
                                int64_t below_ns) const;
+  Outcome search_recomputing(const AntichainDag&, const PlacementDag&, int64_t low_ns,
+                             int64_t below_ns) const;
+  // Makes a stage recompute what it has to, so as to fit. Returns how long that takes, or nothing where it
+  // does not fit.
+  std::optional<int64_t> fit(PlanStage&, const Move&) const;
   int64_t attained_by_parts(const PlacementDag&, int64_t low_ns, int64_t high_ns);
   TieRule tie_rule() const;
   bool fits_memory(const Cuts&, const AntichainDag&, const PlacementDag&) const;
-  Solution least_memory();
+  struct Least {
+    int64_t bytes = 0;
+    std::optional<Solution> fitting;  // where one fits the limits
+  };
+  Least least_memory();
+  Solution fitting();
   std::vector<int> device_counts() const;
 
   const Profile& profile_;
   const PlanOptions& options_;
   const CutGraph graph_;
-  const bool limited_;                                    // whether some device's memory is
+  const bool limited_;  // whether some device's memory is
+  const StageFitter fitter_;
   std::vector<std::unique_ptr<AntichainDag>> sequences_;  // one per topological order
   // These are lattices coarser than the whole one, by the share of a stage that is merged.
   std::map<int64_t, std::unique_ptr<AntichainDag>> coarser_;

@@ -197,9 +197,14 @@ bool BottleneckSearch::pass_fronts_on(int state, int first, int last) {
   return any;
 }
 
-int64_t BottleneckSearch::stage_ns(int from, int to, const Move& move) const {
+int64_t BottleneckSearch::stage_ns(int from, int to, const Move& move, int64_t again_ns) const {
   const Prices& f = prices_[gates_[terms_of(move).gate].price];
-  return of_one_replica(int64_t(f[to] - f[from]), move.replicas);
+  return of_one_replica(int64_t(f[to] - f[from]) + again_ns, move.replicas);
+}
+
+int64_t BottleneckSearch::boundary_ns(int state, const Move& after) const {
+  const double* ns = gate_prices_[terms_of(after).gate].transfer_ns;
+  return ns && state != dag_.empty() ? int64_t(ns[state]) : 0;
 }
 
 bool BottleneckSearch::fits(int from, int to, const Move& move) const {

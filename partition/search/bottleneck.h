@@ -70,7 +70,9 @@ class BottleneckSearch {
   const AntichainDag& dag() const { return dag_; }
   const PlacementDag& placements() const { return placements_; }
   int64_t threshold() const { return threshold_; }
-  int64_t stage_ns(int from_state, int to_state, const Move&) const;
+  // A stage that recomputes takes `again_ns` longer.
+  int64_t stage_ns(int from_state, int to_state, const Move&, int64_t again_ns = 0) const;
+  int64_t boundary_ns(int state, const Move& after) const;  // 0 where transfers do not count
   // Returns false when a Pareto front grew beyond what is kept: then a solution may have been missed.
   bool exact() const { return exact_; }
   int64_t table_entries() const { return int64_t(dag_.states()) * int64_t(gates_.size()); }

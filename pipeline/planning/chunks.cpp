@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 
 #include <numeric>
+#include <utility>
 
 #include "framework/error.h"
+#include "partition/plan/finish_plan.h"
+#include "partition/plan/plan_price.h"
 #include "partition/planners/planner.h"
+#include "partition/search/recompute_search.h"
 
 namespace antichain {
 namespace {
@@ -16,6 +20,19 @@ std::vector<int> used_devices(const Cluster& cluster, int ranks) {
   std::vector<int> devices(static_cast<size_t>(ranks));
   std::iota(devices.begin(), devices.end(), 0);
   return devices;
+}
+
+// The stages stay as they are, and those that do not fit recompute what makes them fit, if anything does.
+void make_fit(Plan& plan, const Profile& profile, const PlanOptions& options) {
+  const StageFitter fitter(profile);
+  const std::vector<StagePrice> prices = price(plan, profile, options);
+  for (size_t s = 0; s < prices.size(); ++s) {
+    PlanStage& stage = plan.stages[s];
+    const StageSeat seat{prices[s].in_flight, prices[s].devices, prices[s].limit_bytes, prices[s].speed};
+    if (const std::optional<RecomputeChoice>& choice = fitter.fit(stage.nodes, seat))
+      stage.recomputed = choice->of(stage.nodes);
+  }
+  plan = finish_plan(profile, options, std::move(plan.stages), plan.method, plan.states);
 }
 
 }  // namespace
@@ -44,7 +61,9 @@ Ranks ranks_of_stages(const PlanOptions& options, const Policy& policy, int stag
 }
 
 Plan plan_by(Method method, const Profile& profile, const PlanOptions& options, const Policy& policy) {
-  return on_its_ranks(planner(method)(profile, one_device_a_stage(options, policy)), options, policy);
+  Plan plan = planner(method)(profile, one_device_a_stage(options, policy));
+  if (options.recompute) make_fit(plan, profile, options);
+  return on_its_ranks(std::move(plan), options, policy);
 }
 
 Plan on_its_ranks(Plan plan, const PlanOptions& options, const Policy& policy) {

@@ -5,14 +5,16 @@
 #include <cmath>
 #include <numeric>
 
+#include "partition/search/recomputing_cuts.h"
 #include "pipeline/planning/chunks.h"
 
 namespace antichain {
 namespace {
 
-constexpr size_t most_estimates = 500;  // one per path through the placements; they are large
-constexpr size_t most_parts = 20'000;   // but for those of one cut
-constexpr size_t most_known = 50'000;   // scores
+constexpr size_t most_estimates = 500;   // one per path through the placements; they are large
+constexpr size_t most_parts = 20'000;    // but for those of one cut
+constexpr size_t most_known = 50'000;    // scores
+constexpr int64_t price_of_a_fit = 500;  // for each node of the stage
 // Steps are rounded to picoseconds, and differ from bounds in their last bits.
 constexpr double step_rounding = 1e-11;
 
@@ -30,6 +32,7 @@ CutScorer::CutScorer(const Profile& profile, const PlanOptions& options, const P
       dag_(dag),
       placements_(placements),
       add_(profile),
+      fitter_(profile),
       down_sets_(size_t(dag.states())) {}
 
 const CutScorer::Bits& CutScorer::down_set(int state) {
@@ -54,11 +57,28 @@ const StagePart& CutScorer::part(int from_state, int to_state, bool replicated) 
   return parts_.emplace(key, add_.part(std::move(nodes), replicated)).first->second;
 }
 
+// A stage that does not fit recomputes what takes least time, if that makes it fit.
+const StagePart& CutScorer::fitting(int from_state, int to_state, const Move& move) {
+  const StagePart& whole = part(from_state, to_state, move.replicas > 1);
+  if (!options_.recompute || move.memory_bytes == 0 || memory_of(whole.sum, move) <= move.memory_bytes)
+    return whole;
+  const auto [known, fresh] = fitting_.try_emplace(
+      {int64_t(from_state) * dag_.states() + to_state, &move - placements_.moves().data()}, whole);
+  if (!fresh) return known->second;
+  spent_ += price_of_a_fit * int64_t(whole.nodes.size());
+  if (const std::optional<RecomputeChoice>& choice = fitter_.fit(whole.nodes, seat_of(move))) {
+    add_recomputed(known->second.sum, choice->set);
+    exact_ &= choice->exact;
+  }
+  return known->second;
+}
+
 const StageSums& CutScorer::add_up(const Cuts& cuts) {
   if (parts_.size() > most_parts) parts_.clear();
+  if (fitting_.size() > most_parts) fitting_.clear();
   of_cuts_.clear();
   for (size_t s = 0; s < cuts.moves.size(); ++s)
-    of_cuts_.push_back(&part(cuts.states[s], cuts.states[s + 1], cuts.moves[s]->replicas > 1));
+    of_cuts_.push_back(&fitting(cuts.states[s], cuts.states[s + 1], *cuts.moves[s]));
   return add_(of_cuts_);
 }
 

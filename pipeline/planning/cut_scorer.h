@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "partition/search/bottleneck.h"
+#include "partition/search/recompute_search.h"
 #include "pipeline/planning/step_estimate.h"
 #include "pipeline/schedule/policy.h"
 
@@ -63,6 +64,8 @@ class CutScorer {
   }
   // Returns what all calls cost, in a unit of a few nanoseconds. The number is the same on every machine.
   int64_t spent() const { return spent_; }
+  // Says whether every stage so far recomputes what is certainly best.
+  bool exact() const { return exact_; }
 
   // Returns the memory of all devices that have a limit.
   int64_t memory_bytes() const;
@@ -74,6 +77,7 @@ class CutScorer {
   using Bits = std::vector<uint64_t>;
   const Bits& down_set(int state);
   const StagePart& part(int from_state, int to_state, bool replicated);
+  const StagePart& fitting(int from_state, int to_state, const Move&);
   const StageSums& add_up(const Cuts&);
   bool fits(const StageSums&, const Cuts&) const;
   int64_t lacking_bytes(const StageSums&, const Cuts&) const;
@@ -102,6 +106,10 @@ class CutScorer {
   std::vector<Bits> down_sets_;  // per state, over profile nodes; empty until asked for
   // Parts are by the states at their ends, and whether they are replicated.
   std::unordered_map<int64_t, StagePart> parts_;
+  // Those of stages that recompute what they have to, by the same states and the index of the move.
+  std::map<std::pair<int64_t, int64_t>, StagePart> fitting_;
+  const StageFitter fitter_;
+  bool exact_ = true;
   std::vector<const StagePart*> of_cuts_;  // of the cuts at hand
   std::map<std::vector<const Move*>, StepEstimate> estimates_;
   std::unordered_map<Cuts, Known, CutsHash> known_;

@@ -217,7 +217,7 @@ class MakespanSearch {
     Known& known = known_[stages];
     known.least_step_s = all.least_step_s();
     known.done = known.least_step_s > grounds_[0]->found[0].score.step_s ||
-                 all.search(*ground.score, ground.found[0], all_cuts_budget);
+                 (all.search(*ground.score, ground.found[0], all_cuts_budget) && ground.score->exact());
   }
 
   // Concludes from what is known about every number of stages there may be.

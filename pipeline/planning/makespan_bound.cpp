@@ -27,9 +27,14 @@ double rounded_up_ns(const Profile& profile, const PlanOptions& options, const s
   double most = 0;
   for (double speed : speeds) {
     double sum = 0;
-    for (const ProfileNode& node : profile.nodes)
-      if (node.role != Role::input)
-        sum += std::max(0.0, double(work_ns(node.cost, speed)) - node.cost.compute_s() * 1e9 / speed);
+    const auto add = [&](const NodeCost& cost) {
+      sum += std::max(0.0, double(work_ns(cost, speed)) - cost.compute_s() * 1e9 / speed);
+    };
+    for (const ProfileNode& node : profile.nodes) {
+      if (node.role == Role::input) continue;
+      add(node.cost);
+      if (options.recompute) add({.forward_s = node.cost.forward_s});
+    }
     most = std::max(most, sum);
   }
   // A stage has its share of its work, and of each node's all-reduce.

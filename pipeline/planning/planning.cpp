@@ -80,6 +80,11 @@ void check_policy(const Policy& policy, const PlanOptions& options) {
     throw Error(fmt::format("the schedule {} has {} stages a rank, and replicas were asked for, too",
                             policy.name, options.chunks),
                 "leave out --replicas, or choose a schedule of one stage a rank", ExitCode::usage);
+  if (options.chunks > 1 && options.recompute)
+    throw Error(fmt::format("--recompute auto chooses for each rank's only stage, but the schedule {} has {} "
+                            "stages a rank",
+                            policy.name, options.chunks),
+                "choose a schedule of one stage a rank, or say what is recomputed", ExitCode::usage);
 }
 
 Plan plan_network(const Profile& profile, const PlanOptions& options, Method method, const Policy& policy) {

@@ -37,6 +37,9 @@ std::string subject_of_bound(const Plan& plan, const Profile& profile, const Pla
   for (const PlanStage& stage : plan.stages) text += fmt::format(" {}", stage.ranks.size());
   if (of_a_step(*plan.objective) || has_replicas(plan) || options.cluster.limits_memory())
     text += fmt::format(", {} {}", options.microbatches, order);
+  // A bound for plans that recompute nothing is none for those that do.
+  const auto recomputes = [](const PlanStage& stage) { return !stage.recomputed.empty(); };
+  if (std::ranges::any_of(plan.stages, recomputes)) text += ", recomputing";
   return fmt::format("{:016x}", hash_bytes(text));
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
 
 #include "partition/plan/recompute.h"
 #include "partition/plan/runtime_format.h"
@@ -95,13 +96,40 @@ TEST(Recomputation, IsInThePlanItsPriceAndItsFile) {
   const StageSum sum = sum_of(some.profile, some.plan.stages[0].nodes, some.plan.stages[0].recomputed);
   EXPECT_EQ(sum.backward_s, 6 * 2 + 3);
   EXPECT_EQ(sum.kept_bytes, 3 * kept_bytes(cost_of_each));
-  EXPECT_EQ(sum.again_bytes, 2 * kept_bytes(cost_of_each));
+  // Two gradients are in flight beside the larger segment.
+  EXPECT_EQ(sum.again_bytes, 2 * kept_bytes(cost_of_each) + 2 * cost_of_each.output_bytes);
   const std::string json = to_json(some.plan, some.profile);
   const Plan read = plan_from_json(json, "a test", some.profile);
   EXPECT_EQ(read.stages[0].recomputed, some.plan.stages[0].recomputed);
   EXPECT_EQ(to_json(read, some.profile), json);
   EXPECT_NE(plan_hash(some.plan), plan_hash(none.plan));
   EXPECT_EQ(to_json(none.plan, none.profile).find("recomputed"), std::string::npos);
+}
+
+// What a plan counts is what the program has, but for one gradient that may come later than it counts.
+TEST(Recomputation, IsCountedAsTheProgramKeepsIt) {
+  std::mt19937 random(7);
+  for (int trial = 0; trial < 50; ++trial) {
+    Profile profile = chain(3 + trial % 5);
+    int64_t largest = 0;
+    for (size_t n = 2; n < profile.nodes.size(); ++n) {
+      profile.nodes[n].cost = {.output_bytes = 64 + int64_t(random() % 1000),
+                               .stash_bytes = int64_t(random() % 2 * (random() % 1000)),
+                               .keeps_output = random() % 2 > 0};
+      largest = std::max(largest, profile.nodes[n].cost.output_bytes);
+    }
+    profile.nodes.back().cost.output_bytes = 0;  // no backward has the loss's own
+    Plan plan = OneStage::whole(profile);
+    for (const int n : plan.stages[0].nodes)
+      if (profile.nodes[size_t(n)].role == Role::compute) plan.stages[0].recomputed.push_back(n);
+    const int microbatches = 1 + trial % 3;
+    const StageSum sum = sum_of(profile, plan.stages[0].nodes, plan.stages[0].recomputed);
+    const int64_t counted = memory_bytes(sum, microbatches, 1);
+    const int64_t kept =
+        peak_memory_bytes(make_schedule(profile, plan, Policy::gpipe, microbatches), plan, profile)[0];
+    EXPECT_GE(counted, kept) << trial;
+    EXPECT_LE(counted, kept + largest) << trial;
+  }
 }
 
 // One stage is busy for all forwards, those that run again, and all backwards.
@@ -131,6 +159,7 @@ TEST(Recomputation, IsNotInPlansForOtherRuntimes) {
 TEST(Recomputation, IsReadFromAFile) {
   EXPECT_TRUE(parse_recomputation("none").none());
   EXPECT_TRUE(parse_recomputation("all").all);
+  EXPECT_TRUE(parse_recomputation("auto").automatic);
   EXPECT_EQ(parse_recomputation("# a stage's middle\n n2 \r\n\nn3 # and this\n").nodes,
             (std::vector<std::string>{"n2", "n3"}));
 }

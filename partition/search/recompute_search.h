@@ -1,0 +1,73 @@
+// Which nodes should a stage compute again? This search finds the choice that takes least time of those that
+// fit a limit of bytes, and the fewest bytes that any choice needs, both by the formula of
+// partition/plan/working_set.h.
+//
+// It goes through the stage's order and keeps, for everything that later nodes can tell apart, the Pareto set
+// of time, kept bytes and working sets: no label in it is beaten in all of them. Lagrangian bounds, in which
+// each of the remaining nodes chooses for itself at some price of a byte, rule labels out. Choosing what to
+// keep on a chain by dynamic programming is due to Beaumont, Eyraud-Dubois, Herrmann, Joly, Shilova, "Optimal
+// Checkpointing for Heterogeneous Chains", ACM Transactions on Mathematical Software 2024.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "partition/plan/working_set.h"
+
+namespace antichain {
+
+struct RecomputeChoice {
+  std::vector<bool> again;  // by position in the stage
+  WorkingSet set;
+  int64_t ns = 0;     // of what is computed again
+  int64_t bytes = 0;  // in flight x kept + again
+  bool exact = true;  // else a better one may have been missed
+
+  std::vector<int> of(const std::vector<int>& nodes) const;  // those that are recomputed
+};
+
+struct RecomputeRequest {
+  int in_flight = 1;         // micro-batches
+  int64_t budget_bytes = 0;  // for RecomputeChoice::bytes
+  double speed = 1;          // of the device
+};
+
+// Returns the choice that takes least time within the budget, or nothing where none was found.
+std::optional<RecomputeChoice> least_time(const StageOrder&, const RecomputeRequest&);
+// Returns the choice that needs fewest bytes, whatever the budget.
+RecomputeChoice least_bytes(const StageOrder&, const RecomputeRequest&);
+
+// A StageSeat is where a stage runs.
+struct StageSeat {
+  int in_flight = 1, replicas = 1;
+  int64_t memory_bytes = 0;  // of each device; 0: unlimited
+  double speed = 1;
+  auto operator<=>(const StageSeat&) const = default;
+};
+
+// A StageFitter answers the same questions for stages of one network and the memory of a device. It remembers
+// what it chose, and keeps a reference.
+class StageFitter {
+ public:
+  explicit StageFitter(const Profile& profile) : profile_(profile), consumers_(profile.consumers()) {}
+
+  // Returns what a stage has to recompute to fit: nothing, often. It holds until the next call.
+  const std::optional<RecomputeChoice>& fit(const std::vector<int>& nodes, const StageSeat&) const;
+  // Returns the smallest memory of a device that is enough.
+  int64_t least_bytes(const std::vector<int>& nodes, const StageSeat&) const;
+  // Returns the part of it that no choice changes.
+  int64_t other_bytes(const std::vector<int>& nodes, const StageSeat&) const;
+
+ private:
+  std::optional<RecomputeChoice> choose(const std::vector<int>& nodes, const StageSeat&) const;
+
+  const Profile& profile_;
+  std::vector<std::vector<int>> consumers_;
+  mutable std::map<std::pair<std::vector<int>, StageSeat>, std::optional<RecomputeChoice>> known_;
+};
+
+}  // namespace antichain

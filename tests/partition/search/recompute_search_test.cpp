@@ -1,0 +1,99 @@
+// The choice of what a stage computes again is compared with all choices, on small random stages.
+#include "partition/search/recompute_search.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <random>
+
+#include "partition/plan/stage_cost.h"
+#include "tests/partition/networks.h"
+
+namespace antichain::test {
+namespace {
+
+struct Case {
+  Profile profile;
+  std::vector<int> stage;
+  int in_flight = 1;
+};
+
+// Every third is a chain, and the others have skips. A stage may begin and end anywhere.
+Case random_case(uint64_t seed, int most_nodes) {
+  std::mt19937_64 random(seed);
+  const auto pick = [&](int from, int to) { return from + int(random() % uint64_t(to - from + 1)); };
+  Case made{.profile = {.model = "random"}, .in_flight = pick(1, 4)};
+  Profile& profile = made.profile;
+  const int input = add_input(profile), nodes = pick(2, most_nodes);
+  for (int i = 0; i < nodes; ++i) {
+    std::vector<int> inputs = {i == 0 ? input : int(profile.nodes.size()) - 1};
+    for (int extra = seed % 3 == 0 ? 0 : pick(0, 2); extra > 0; --extra) {
+      const int from = pick(0, int(profile.nodes.size()) - 1);
+      if (std::ranges::count(inputs, from) == 0) inputs.push_back(from);
+    }
+    const int n = add(profile, inputs, pick(0, 9), pick(0, 9), pick(0, 20));
+    ProfileNode& node = profile.nodes[size_t(n)];
+    node.needs_gradient = pick(0, 5) > 0;
+    node.cost.stash_bytes = pick(0, 2) > 0 ? pick(0, 20) : 0;
+    node.cost.keeps_output = pick(0, 1) > 0;
+    if (i + 1 == nodes) node.role = Role::loss;
+  }
+  for (int n = pick(1, 2); n < int(profile.nodes.size()); ++n)
+    if (pick(0, 9) > 0) made.stage.push_back(n);
+  if (made.stage.empty()) made.stage.push_back(1);
+  return made;
+}
+
+void compare_with_all(uint64_t seed, int most_nodes) {
+  const Case of = random_case(seed, most_nodes);
+  const StageOrder order(of.profile, of.profile.consumers(), of.stage);
+  struct Choice {
+    int64_t ns = 0, bytes = 0;
+  };
+  std::vector<Choice> all;
+  for (uint64_t mask = 0; mask < uint64_t(1) << order.size(); ++mask) {
+    std::vector<bool> again;
+    Choice choice;
+    bool may = true;
+    for (int i = 0; i < order.size(); ++i) {
+      again.push_back(mask >> i & 1);
+      may = may && (order.places[size_t(i)].computes || !again.back());
+      if (again.back()) choice.ns += work_ns({.forward_s = order.places[size_t(i)].forward_s}, 1);
+    }
+    if (!may) continue;
+    const WorkingSet set = working_set(order, again);
+    choice.bytes = of.in_flight * set.kept_bytes + set.again_bytes;
+    all.push_back(choice);
+  }
+  const int64_t least = std::ranges::min(all, {}, &Choice::bytes).bytes, most = all.front().bytes;
+  const RecomputeChoice fewest = least_bytes(order, {.in_flight = of.in_flight});
+  EXPECT_EQ(fewest.bytes, least) << seed;
+  EXPECT_TRUE(fewest.exact) << seed;
+  for (int64_t limit :
+       {least - 1, least, (3 * least + most) / 4, (least + most) / 2, (least + 3 * most) / 4, most}) {
+    int64_t ns = std::numeric_limits<int64_t>::max();
+    for (const Choice& choice : all)
+      if (choice.bytes <= limit) ns = std::min(ns, choice.ns);
+    const auto found = least_time(order, {.in_flight = of.in_flight, .budget_bytes = limit});
+    ASSERT_EQ(found.has_value(), limit >= least) << seed;
+    if (!found) continue;
+    EXPECT_EQ(found->ns, ns) << seed << " within " << limit;
+    EXPECT_LE(found->bytes, limit) << seed;
+    EXPECT_TRUE(found->exact) << seed;
+  }
+}
+
+TEST(RecomputeSearch, IsAsGoodAsAllChoices) {
+  for (uint64_t seed = 0; seed < 300; ++seed) compare_with_all(seed, 9);
+}
+
+TEST(RecomputeSearch, RecomputesNothingWithoutNeed) {
+  const Case of = random_case(3, 9);
+  const StageOrder order(of.profile, of.profile.consumers(), of.stage);
+  const auto found = least_time(order, {.in_flight = 2, .budget_bytes = int64_t(1) << 40});
+  EXPECT_EQ(std::ranges::count(found->again, true), 0);
+}
+
+}  // namespace
+}  // namespace antichain::test
