@@ -1,7 +1,9 @@
 // A command obtains the profile of its network here: from a file, from the cache, or by measuring.
 #pragma once
 
+#include "app/job/job.h"
 #include "app/obtain/given_files.h"
+#include "app/options/options.h"
 #include "partition/profile/profile.h"
 #include "pipeline/transport/choose_transport.h"
 
