@@ -153,7 +153,10 @@ class Translation(CommonOperators):
 
     def joined_constant(self, x):
         known = isinstance(x, Tensor) and x.kind is Kind.constant and x.shape
-        if not known or x.shape[0] % self.batch or x.shape[0] == self.batch:
+        # torch.export has tensors without numbers.
+        known = known and type(self.constants[x.name]) is torch.Tensor
+        first = x.shape[0] if known else self.batch
+        if first == self.batch or first % self.batch:
             return x
         numbers = self.constants[x.name].float().reshape(self.batch, -1, *x.shape[1:])
         same = numbers.isfinite().all() and (numbers == numbers[:1]).all()
