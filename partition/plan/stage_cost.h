@@ -14,7 +14,7 @@
 //              (copies in bf16)
 //     kept     what forward keeps of one micro-batch for backward: the stash, and the output where some
 //              backward re-reads it. Where a stage recomputes nodes, working_set.h says what it keeps
-//     again    the largest working set of what is computed again, gradients in flight included (working_set.h)
+//     again    the largest working set of what is computed again, with gradients in flight (working_set.h)
 //     the last is what the other replicas send of the gradients that this one adds up
 //   shared     of a weight that several nodes of the stage have, it holds weight and slots once, and each
 //              node's gradient. A stage without the first of all nodes that have it updates a copy, which

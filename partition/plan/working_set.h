@@ -9,8 +9,8 @@
 //            far, what is there, and what computing the segment takes beyond what it leaves
 //
 // A segment is there from the first backward that reads any of it until its own first node's, and leaves what
-// its nodes would have kept. Its own last node and the nodes of the stage that read it count as places where it
-// is computed. Where one segment reads another, both are there together.
+// its nodes would have kept. Its own last node and the nodes of the stage that read it count as places where
+// it is computed. Where one segment reads another, both are there together.
 #pragma once
 
 #include <cstdint>

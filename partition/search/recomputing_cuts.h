@@ -1,5 +1,5 @@
-// Cuts of stages that may compute nodes again: the smallest bottleneck where every stage fits its devices, and
-// the smallest devices that would do.
+// Cuts of stages that may compute nodes again: the smallest bottleneck where every stage fits its devices,
+// and the smallest devices that would do.
 //
 // What a stage recomputes depends on both of its ends, so here pairs of states are compared. For each
 // placement and state they come by what they take without recomputation, and only those that may be the best

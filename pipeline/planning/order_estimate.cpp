@@ -15,7 +15,7 @@ constexpr double not_yet = -1;
 
 void check(const Plan& plan) {
   if (has_replicas(plan))
-    throw Error("an order is searched for a plan without replicas, and this one has them",
+    throw Error("an order is searched for a plan with no replicas, and this one has them",
                 "choose a schedule by its name, or plan without --replicas", ExitCode::usage);
 }
 

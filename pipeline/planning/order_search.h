@@ -1,7 +1,8 @@
 // This search finds the order of forwards, input and weight halves with the smallest step for a given plan,
 // or with the smallest period where steps overlap, under a limit of micro-batches in flight on every rank.
 //
-//   1. every named schedule for such a plan that keeps the limits, and greedy orders (pipeline/planning/greedy_order.h)
+//   1. every named schedule for such a plan that keeps the limits, and greedy orders
+//      (pipeline/planning/greedy_order.h)
 //   2. from the best of them: exchanges of neighbours on the critical path, or on the critical circle of the
 //      period, as for job shops (Van Laarhoven, Aarts and Lenstra, "Job Shop Scheduling by Simulated
 //      Annealing", Operations Research 1992). An I and the W of its micro-batch right behind it may become

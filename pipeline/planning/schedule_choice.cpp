@@ -49,6 +49,16 @@ PlanOptions options_of(const Schedule& schedule, PlanOptions options) {
   return options;
 }
 
+// Returns the policy that cuts for a searched order, and the first one of each placement of several stages.
+std::vector<const Policy*> one_of_each_placement() {
+  std::vector<const Policy*> found = {&Policy::zero_bubble_h1};
+  for (const Policy& of : policies())
+    if (of.trains && default_chunks(of.placement) > 1 &&
+        std::ranges::find(found, of.placement, &Policy::placement) == found.end())
+      found.push_back(&of);
+  return found;
+}
+
 void set_pace(Plan& plan, const PlannedOrder& order) {
   plan.step_s = order.step_s, plan.period_s = order.period_s;
 }
@@ -133,18 +143,16 @@ Plan ScheduleChoice::search(const Profile& profile, const PlanOptions& asked, Me
   };
   for (const Policy* cut_for : {&policy(), &Policy::one_f_one_b}) begin_by(*cut_for, 1);
   const bool free = of_a_step(options.objective) && method == Method::antichain && !options.at_most;
-  if (free) begin([&] { return together(profile, options, policy()); });
-  for (const Policy& of : policies()) {
-    const int chunks = default_chunks(of.placement);
-    if (!free || !two_stages || !of.trains || chunks == 1) continue;
-    begin_by(of, chunks);
-    if (of.placement == Placement::loop || of.name == "zb-v")
-      begin([&, chunks] {
+  for (const Policy& of : policies())
+    if (const int chunks = default_chunks(of.placement); free && two_stages && of.trains && chunks > 1)
+      begin_by(of, chunks);
+  for (const Policy* of : one_of_each_placement())
+    if (const int chunks = default_chunks(of->placement); free && (chunks == 1 || two_stages))
+      begin([&, of, chunks] {
         PlanOptions by = options;
         by.chunks = chunks;
-        return together(profile, by, of);
+        return together(profile, by, *of);
       });
-  }
   for (const std::future<CutAndOrder>& search : searches) search.wait();
   std::optional<CutAndOrder> best;
   double bound_s = 0;  // for any plan and any order, where it is known
@@ -181,15 +189,14 @@ std::optional<CutAndOrder> ScheduleChoice::glance(const Profile& profile, const 
                                                   double seconds) const {
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   std::optional<CutAndOrder> best;
-  for (const char* name : {"zb-h1", "zb-v", "interleaved"}) {
-    const Policy& cut_for = antichain::policy(name);
+  for (const Policy* cut_for : one_of_each_placement()) {
     PlanOptions by = options;
     by.objective = Objective::compute_or_transfer;
-    by.chunks = default_chunks(cut_for.placement);
+    by.chunks = default_chunks(cut_for->placement);
     if (std::chrono::steady_clock::now() > end) break;
     try {
       CutAndOrder found;
-      found.plan = plan_network(profile, by, Method::antichain, cut_for);
+      found.plan = plan_network(profile, by, Method::antichain, *cut_for);
       found.order = order(profile, found.plan, options, {.effort = effort_of_a_glance});
       if (!best || found.order.pace_s() < best->order.pace_s()) best = std::move(found);
     } catch (const Error& error) {

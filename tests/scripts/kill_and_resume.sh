@@ -1,8 +1,8 @@
 #!/bin/bash
 # Kills (SIGKILL) a random rank at a random moment of a training run of two or three ranks, resumes it with
-# --resume auto on as many as chance says, kills again … Each time a complete checkpoint must be found; a run that gets to its end, however often it
-# was killed on the way, must have the state and the metrics of one that nobody touched. Then the next run
-# begins.
+# --resume auto on as many as chance says, kills again … Each time a complete checkpoint must be found; a run
+# that gets to its end, however often it was killed on the way, must have the state and the metrics of one
+# that nobody touched. Then the next run begins.
 #
 #   kill_and_resume.sh build/antichain [KILLS (10) [SEED (1) [MODEL (resnet20)]]]
 #

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <random>
 
 #include "partition/search/antichain_search.h"
@@ -22,7 +23,9 @@ namespace {
 double least_order_bound_s(const Profile& profile, const PlanOptions& options, const AntichainDag& dag) {
   StageAdder add(profile);
   const int stages = options.stages;
-  const std::vector<int> devices(size_t(stages), 0), all(size_t(stages), options.microbatches);
+  const std::vector<int> all(size_t(stages), options.microbatches);
+  std::vector<int> devices(static_cast<size_t>(stages));
+  std::iota(devices.begin(), devices.end(), 0);
   double least_s = std::numeric_limits<double>::infinity();
   const std::function<void(int, int, std::vector<int>)> cut = [&](int state, int stage, std::vector<int> of) {
     if (stage == stages - 1) {
