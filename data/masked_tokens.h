@@ -2,13 +2,13 @@
 // them: the masked language modelling of Devlin et al., "BERT: Pre-training of Deep Bidirectional
 // Transformers for Language Understanding", NAACL 2019, section 3.1.
 //
-// Of the tokens of a row 15 % are chosen, each by itself. Of these 80 % become the mask, 10 % another token,
+// It chooses 15 % of a row's tokens, each by itself. Of these 80 % become the mask, 10 % become another token,
 // drawn from the vocabulary, and 10 % stay as they are. The arrays are those of data/token_set.h, with
 //
 //   labels       the token itself where it was chosen; −1, which no loss counts, everywhere else
 //   token_types  0: a row has no second text
 //
-// What is chosen and drawn is a function of seed, epoch, row and place, and always the same for tests.
+// The choice is a function of seed, epoch, row and place. For tests it is always the same.
 #pragma once
 
 #include <memory>

@@ -38,8 +38,9 @@ struct ParamSpec {
   // Of a parameter: whether it is trained. The graph sets it. A frozen parameter has neither a gradient nor
   // slots, and no update changes it.
   bool trained = true;
-  // Whether it is the matrix of a linear layer within the network, as the operator says. The graph takes it
-  // back of a layer from which a loss is computed, and of a matrix that an operator of another kind has, too.
+  // The operator says whether the parameter is the matrix of a linear layer within the network. The graph
+  // takes that back for a layer from which a loss is computed, and for a matrix that an operator of another
+  // kind has, too.
   bool hidden_matrix = false;
   // Of a parameter that an earlier node has, too: that one's full name, which is then the full name of both.
   std::string of = {};

@@ -8,8 +8,8 @@
 //   logits                ↑              at the last token of the text: what comes next
 //
 // The zeros behind the text change no logits there, because no position attends to a later one. A rank holds
-// one network at a time, so that the weights are read again where one follows another: behind the first text,
-// and where a row is full.
+// one network at a time. So it reads the weights again where one network follows another, which is behind the
+// first text and where a row is full.
 #pragma once
 
 #include <cstdint>

@@ -99,7 +99,7 @@ int class_axis_of(const Graph& graph) {
   return 1;
 }
 
-// What is in this form already is not copied.
+// Returns the tensor itself where it has this form already, and else a copy.
 Tensor WholeNetwork::on_host(const Tensor& y) const {
   const Backend& backend = model_.context().backend();
   Tensor host = y;

@@ -1,12 +1,12 @@
-// What an evaluation says of a network's output beside the loss: how far numbers are from their targets, and
-// how well classes cover the positions that have them.
+// OutputErrors are what an evaluation says of a network's output beside the loss: how far numbers are from
+// their targets, and how well classes cover the positions that have them.
 //
 //   a formula of output − target      mean absolute error, mean squared error, over all elements
 //   a label for each position         mean IoU: of each class that occurs, the positions that have it in
 //                                     output and labels, as a share of those that have it in either; then
 //                                     the mean over these classes
 //
-// Positions whose labels the loss ignores count nothing. IoU is the "mean IU" of Long, Shelhamer and Darrell,
+// Positions are left out whose labels the loss ignores. IoU is the "mean IU" of Long, Shelhamer and Darrell,
 // "Fully Convolutional Networks for Semantic Segmentation", CVPR 2015, section 5.
 #pragma once
 

@@ -154,6 +154,12 @@ Plan ScheduleChoice::search(const Profile& profile, const PlanOptions& asked, Me
         return together(profile, by, *of);
       });
   for (const std::future<CutAndOrder>& search : searches) search.wait();
+  // A rank's two stages need what their own order has in flight.
+  const auto priced = [&](const Plan& plan, const Schedule& schedule) {
+    Plan its = finish_plan(profile, options_of(schedule, options), plan.stages, plan.method, plan.states);
+    its.planning_s = plan.planning_s;
+    return its;
+  };
   std::optional<CutAndOrder> best;
   double bound_s = 0;  // for any plan and any order, where it is known
   std::exception_ptr refusal;
@@ -162,6 +168,9 @@ Plan ScheduleChoice::search(const Profile& profile, const PlanOptions& asked, Me
       // Limits of memory are the policy's own, and there are orders that need less.
       if (&search == &searches.front() && !options.cluster.limits_memory())
         bound_s = found.plan.lower_bound_s;
+      if (has_several_stages_a_rank(found.plan) &&
+          lacking_bytes(priced(found.plan, found.order.schedule), options.cluster) > 0)
+        continue;
       if (!best || found.order.pace_s() < best->order.pace_s()) best = std::move(found);
     } catch (const Error& error) {
       if (error.code() == ExitCode::failure) throw;
@@ -169,12 +178,12 @@ Plan ScheduleChoice::search(const Profile& profile, const PlanOptions& asked, Me
     }
   if (!best) std::rethrow_exception(refusal);
   Plan& plan = best->plan;
-  const PlannedOrder found = order(profile, plan, options, {.start = best->order.orders, .memo = memo.get()});
-  if (has_several_stages_a_rank(plan)) {
-    const double planning_s = plan.planning_s;
-    plan = finish_plan(profile, options_of(found.schedule, options), plan.stages, plan.method, plan.states);
-    plan.planning_s = planning_s;
-  }
+  const bool several = has_several_stages_a_rank(plan);
+  // Another order of a rank's two stages might not fit where this one does.
+  const double effort = several && options.cluster.limits_memory() ? 0 : 1;
+  const PlannedOrder found =
+      order(profile, plan, options, {.effort = effort, .start = best->order.orders, .memo = memo.get()});
+  if (several) plan = priced(plan, found.schedule);
   set_pace(plan, found);
   check_memory(plan, options.cluster);
   if (of_a_step(options.objective)) {
