@@ -2,8 +2,8 @@
 // them: the masked language modelling of Devlin et al., "BERT: Pre-training of Deep Bidirectional
 // Transformers for Language Understanding", NAACL 2019, section 3.1.
 //
-// It chooses 15 % of a row's tokens, each by itself. Of these 80 % become the mask, 10 % become another token,
-// drawn from the vocabulary, and 10 % stay as they are. The arrays are those of data/token_set.h, with
+// It chooses 15 % of a row's tokens, each by itself. Of these 80 % become the mask, 10 % become another
+// token, drawn from the vocabulary, and 10 % stay as they are. The arrays are those of data/token_set.h, with
 //
 //   labels       the token itself where it was chosen; −1, which no loss counts, everywhere else
 //   token_types  0: a row has no second text
