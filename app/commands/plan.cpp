@@ -19,6 +19,7 @@
 #include "app/obtain/profile.h"
 #include "app/options/options.h"
 #include "app/report/compare.h"
+#include "app/report/explanation.h"
 #include "app/report/memory_curve.h"
 #include "app/report/plan_report.h"
 #include "app/report/report.h"
@@ -43,7 +44,7 @@ struct PlanCommandOptions {
   OptimiserOptions optimiser;
   PlanningOptions planning;
   ScheduleOptions schedule;
-  bool compare = false, memory_curve = false;
+  bool compare = false, memory_curve = false, explain = false;
   std::string json_file, dot_file, antichains_file;
   std::string runtime, runtime_file;
 
@@ -56,6 +57,9 @@ void check(const PlanCommandOptions& o) {
   if (o.compare && !o.planning.plan_file.empty())
     throw Error("--compare makes a plan by every method, but --plan gives one", "leave out one of them",
                 ExitCode::usage);
+  if (o.explain && (o.compare || o.memory_curve))
+    throw Error("--explain is about one plan, but --compare and --memory-curve make many",
+                "leave out one of them", ExitCode::usage);
   if (o.memory_curve &&
       (o.compare || !o.planning.plan_file.empty() || o.writes_plan() || o.planning.memory_bytes >= 0 ||
        o.planning.recompute != "none" || method(o.planning.method) != Method::antichain))
@@ -141,6 +145,7 @@ void answer(const PlanCommandOptions& options, const GivenFiles& given, const Pr
   const Plan plan = obtain_plan(given, profile, task);
   fmt::print("{}{}{}", describe(plan, profile, task), describe_step(plan, profile, task),
              describe_faster(plan, profile, task));
+  if (options.explain) fmt::print("{}", explain(plan, profile, task));
   write_plan(options, plan, profile);
 }
 
@@ -188,6 +193,8 @@ void add_plan(CLI::App& app) {
              "plan by every method and print them side by side; files get the plan of --method");
   add_option(command, "Planning", "--memory-curve", options->memory_curve, {},
              "print and draw the step over the memory of a device, with plans that recompute what they must");
+  add_option(command, "Planning", "--explain", options->explain, {},
+             "print what the step is made of, which of it binds, and what more hardware would give");
   add_schedule_option(command, options->schedule)
       ->description("what a step is predicted for: " + training_policies_in_words())
       ->type_name("NAME");
