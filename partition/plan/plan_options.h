@@ -31,7 +31,8 @@ struct PlanOptions {
   int microbatches = 32;       // of a step: what an all-reduce is shared by, what may be in flight
   Steps steps = Steps::apart;  // in training
   InFlight in_flight = one_f_one_b_in_flight;  // of the schedule that training runs under
-  std::vector<std::string> cuts;               // of handsplit: the last node of every stage but the last
+  int most_in_flight = 0;         // of any stage, where the schedule can do with less; 0: as above
+  std::vector<std::string> cuts;  // of handsplit: the last node of every stage but the last
   // Of antichain, by the profile: nodes that one stage has, in an order that the stages keep.
   std::vector<std::vector<int>> together;
   int64_t max_states = 1'000'000;

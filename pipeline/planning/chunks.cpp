@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -40,6 +41,10 @@ void make_fit(Plan& plan, const Profile& profile, const PlanOptions& options) {
 PlanOptions on_so_many(const PlanOptions& options, const Policy& policy, int ranks) {
   PlanOptions asked = options;
   asked.in_flight = policy.in_flight_on(ranks, options.chunks, options.microbatches);
+  if (const int most = options.most_in_flight; most > 0)
+    asked.in_flight = [most, rule = std::move(asked.in_flight)](const PipelinePlace& place) {
+      return std::min(most, rule(place));
+    };
   return asked;
 }
 

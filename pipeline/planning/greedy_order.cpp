@@ -21,6 +21,10 @@ class GreedyOrder {
         free_s_(size_t(estimate.links()), 0) {
     for (size_t r = 0; r < begins_s.size(); ++r) ranks_[r].now_s = begins_s[r];
     for (int s = estimate.stages(); s-- > 0;) ranks_[size_t(estimate.rank_of(s))].stages.push_back(s);
+    for (size_t r = 0; r < ranks_.size(); ++r)
+      for (const int s : ranks_[r].stages)  // each has a buffer, at least
+        if (limits.of_each_stage[r])
+          stages_[size_t(s)].buffers = 1, ranks_[r].in_flight += limits.takes[size_t(s)];
     for (StageState& s : stages_)
       s.tensors_s.assign(size_t(estimate.microbatches()), 0), s.gradients_s = s.tensors_s;
     wait_for(estimate.tensors(), &StageState::tensors_missing);
@@ -45,6 +49,8 @@ class GreedyOrder {
  private:
   struct StageState {
     int forwards = 0, inputs = 0, weights = 0;
+    int buffers = 0;  // that the rank has for micro-batches of this stage, where each stage has its own
+    bool has_buffer() const { return forwards - weights < buffers; }
     std::vector<double> tensors_s, gradients_s;           // when the last of each micro-batch has come
     std::vector<int> tensors_missing, gradients_missing;  // messages that were not sent yet
   };
@@ -73,12 +79,14 @@ class GreedyOrder {
       if (const double start_s = std::max(r.now_s, there_s); start_s < best.start_s)
         best = {start_s, {verb, stage, m}};
     };
-    // What a micro-batch will take on later stages of the rank has room, so that it can come to its end.
+    // What a micro-batch will take on later stages of the rank has room (or its buffer), so that it can come
+    // to its end.
     int64_t room = limits_.most[rank] - r.in_flight;
     for (const int stage : r.stages) {
       const StageState& s = stages_[size_t(stage)];
-      room -= limits_.takes[size_t(stage)];
-      if (s.forwards < M && room >= 0 && s.tensors_missing[size_t(s.forwards)] == 0)
+      const bool fits = s.has_buffer() || room >= limits_.takes[size_t(stage)];
+      if (!limits_.of_each_stage[rank]) room -= limits_.takes[size_t(stage)];
+      if (s.forwards < M && fits && s.tensors_missing[size_t(s.forwards)] == 0)
         offer(forward, Verb::forward, stage, s.forwards, s.tensors_s[size_t(s.forwards)]);
       if (s.inputs < s.forwards && s.gradients_missing[size_t(s.inputs)] == 0)
         offer(input, Verb::backward_input, stage, s.inputs, s.gradients_s[size_t(s.inputs)]);
@@ -101,12 +109,16 @@ class GreedyOrder {
     r.order.push_back(next.what);
     r.now_s = next.start_s + estimate_.times(stage).of(verb);
     if (verb == Verb::backward_weight) {
-      ++s.weights, r.in_flight -= limits_.takes[size_t(stage)];
+      ++s.weights;
+      if (s.buffers == 0) r.in_flight -= limits_.takes[size_t(stage)];
       return;
     }
     const bool forward = verb == Verb::forward;
+    if (forward && !s.has_buffer()) {
+      r.in_flight += limits_.takes[size_t(stage)];
+      if (s.buffers > 0) ++s.buffers;
+    }
     ++(forward ? s.forwards : s.inputs);
-    if (forward) r.in_flight += limits_.takes[size_t(stage)];
     for (const Transfer& transfer : forward ? estimate_.tensors() : estimate_.gradients()) {
       if (transfer.from != stage) continue;
       double arrival_s = r.now_s;
@@ -131,13 +143,23 @@ class GreedyOrder {
 
 }  // namespace
 
-int64_t InFlightLimits::peak(const RankOrder& order) const {
-  int64_t now = 0, most = 0;
+bool InFlightLimits::keep(int rank, const RankOrder& order) const {
+  std::vector<int> in_flight(takes.size(), 0), buffers(takes.size(), 0);  // by stage
+  int64_t taken = 0;
   for (const Computing& c : order) {
-    if (c.verb == Verb::forward) most = std::max(most, now += takes[size_t(c.stage)]);
-    if (c.verb == Verb::backward || c.verb == Verb::backward_weight) now -= takes[size_t(c.stage)];
+    int &now = in_flight[size_t(c.stage)], &most_of_stage = buffers[size_t(c.stage)];
+    const int64_t one = takes[size_t(c.stage)];
+    if (c.verb == Verb::forward) {
+      ++now;
+      if (!of_each_stage[size_t(rank)] || now > most_of_stage) taken += one;
+      most_of_stage = std::max(most_of_stage, now);
+      if (taken > most[size_t(rank)]) return false;
+    } else if (c.verb != Verb::backward_input) {
+      --now;
+      if (!of_each_stage[size_t(rank)]) taken -= one;
+    }
   }
-  return most;
+  return true;
 }
 
 std::optional<RankOrders> greedy_order(const OrderEstimate& estimate, const InFlightLimits& limits,

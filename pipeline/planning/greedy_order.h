@@ -15,9 +15,11 @@ namespace antichain {
 struct InFlightLimits {
   std::vector<int64_t> takes;  // by stage
   std::vector<int64_t> most;   // by rank, numbered as in PipelineTimes
-  // Returns the most that the rank has in flight at once, from the beginning of F to the end of W.
-  int64_t peak(const RankOrder&) const;
-  bool keep(int rank, const RankOrder& order) const { return peak(order) <= most[size_t(rank)]; }
+  // By rank: whether the most of each stage counts, because stages have buffers of their own, or else the
+  // most at once.
+  std::vector<bool> of_each_stage;
+  // Says whether the rank keeps its limit, from the beginning of F to the end of W.
+  bool keep(int rank, const RankOrder&) const;
 };
 
 struct DispatchingRule {

@@ -83,6 +83,7 @@ class OrderSearch {
                            of_rank[r].again_bytes;
       limits_.most.push_back(by_bytes(r) ? std::min(room, in_flight_[r] * of_rank[r].kept_bytes)
                                          : int64_t(in_flight_[r]) * stages[r]);
+      limits_.of_each_stage.push_back(by_bytes(r));
     }
     asked_.most_in_flight = limits_.most;
   }

@@ -70,8 +70,9 @@ int default_in_flight(int ranks, int microbatches, int64_t memory_bytes, int64_t
                       int64_t kept_bytes);
 
 // `in_flight` is per rank. On a rank with v stages a micro-batch of one of them counts 1 / v; where the
-// rank's device has a limit of memory, it counts by what it keeps, and all must fit. Throws Error for a plan
-// with replicas, and where a limit is less than 1 or no order keeps the limits.
+// rank's device has a limit of memory, it counts by what it keeps, and the most of each stage must fit
+// together. Throws Error for a plan with replicas, and where a limit is less than 1 or no order keeps the
+// limits.
 PlannedOrder plan_order(const Profile&, const Plan&, const Cluster&, int microbatches,
                         const std::vector<int>& in_flight, const OrderRequest& = {});
 

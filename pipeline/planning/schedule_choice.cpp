@@ -131,10 +131,10 @@ Plan ScheduleChoice::search(const Profile& profile, const PlanOptions& asked, Me
   const auto begin = [&](auto search) {
     searches.push_back(std::async(std::launch::async | std::launch::deferred, std::move(search)));
   };
-  const auto begin_by = [&](const Policy& cut_for, int chunks) {
-    begin([&, chunks] {
+  const auto begin_by = [&](const Policy& cut_for, int chunks, int most_in_flight = 0) {
+    begin([&, chunks, most_in_flight] {
       PlanOptions by = options;
-      by.chunks = chunks;
+      by.chunks = chunks, by.most_in_flight = most_in_flight;
       CutAndOrder found;
       found.plan = plan_network(profile, by, method, cut_for);
       found.order = order(profile, found.plan, options, {.effort = effort_to_compare});
@@ -146,13 +146,23 @@ Plan ScheduleChoice::search(const Profile& profile, const PlanOptions& asked, Me
   for (const Policy& of : policies())
     if (const int chunks = default_chunks(of.placement); free && two_stages && of.trains && chunks > 1)
       begin_by(of, chunks);
+  const auto begin_together = [&](const Policy& cut_for, int chunks, int most_in_flight = 0) {
+    begin([&, chunks, most_in_flight] {
+      PlanOptions by = options;
+      by.chunks = chunks, by.most_in_flight = most_in_flight;
+      return together(profile, by, cut_for);
+    });
+  };
   for (const Policy* of : one_of_each_placement())
     if (const int chunks = default_chunks(of->placement); free && (chunks == 1 || two_stages))
-      begin([&, of, chunks] {
-        PlanOptions by = options;
-        by.chunks = chunks;
-        return together(profile, by, *of);
-      });
+      begin_together(*of, chunks);
+  // An order may have less in flight than the policies above, which memory may ask for.
+  const int fewest = options.cluster.limits_memory() ? 1 : std::min(options.stages, options.microbatches);
+  for (int most = fewest; most < std::min(options.stages, options.microbatches); ++most)
+    if (free)
+      begin_together(Policy::one_f_one_b, 1, most);
+    else
+      begin_by(Policy::one_f_one_b, 1, most);
   for (const std::future<CutAndOrder>& search : searches) search.wait();
   // A rank's two stages need what their own order has in flight.
   const auto priced = [&](const Plan& plan, const Schedule& schedule) {
@@ -168,9 +178,7 @@ Plan ScheduleChoice::search(const Profile& profile, const PlanOptions& asked, Me
       // Limits of memory are the policy's own, and there are orders that need less.
       if (&search == &searches.front() && !options.cluster.limits_memory())
         bound_s = found.plan.lower_bound_s;
-      if (has_several_stages_a_rank(found.plan) &&
-          lacking_bytes(priced(found.plan, found.order.schedule), options.cluster) > 0)
-        continue;
+      if (lacking_bytes(priced(found.plan, found.order.schedule), options.cluster) > 0) continue;
       if (!best || found.order.pace_s() < best->order.pace_s()) best = std::move(found);
     } catch (const Error& error) {
       if (error.code() == ExitCode::failure) throw;
@@ -183,7 +191,7 @@ Plan ScheduleChoice::search(const Profile& profile, const PlanOptions& asked, Me
   const double effort = several && options.cluster.limits_memory() ? 0 : 1;
   const PlannedOrder found =
       order(profile, plan, options, {.effort = effort, .start = best->order.orders, .memo = memo.get()});
-  if (several) plan = priced(plan, found.schedule);
+  plan = priced(plan, found.schedule);
   set_pace(plan, found);
   check_memory(plan, options.cluster);
   if (of_a_step(options.objective)) {

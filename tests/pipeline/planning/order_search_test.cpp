@@ -8,6 +8,8 @@
 #include <functional>
 #include <limits>
 
+#include "partition/search/antichain_search.h"
+#include "pipeline/planning/chunks.h"
 #include "pipeline/planning/order_bound.h"
 #include "pipeline/planning/planning.h"
 #include "pipeline/planning/schedule_choice.h"
@@ -284,7 +286,7 @@ TEST(OrderSearch, OrdersTwoStagesARank) {
   EXPECT_GT(better, 3);
 }
 
-// Where devices have a limit of memory, each stage's micro-batches count by their bytes.
+// Where devices have a limit of memory, each stage's micro-batches count by their bytes, in buffers of its own.
 TEST(OrderSearch, TwoStagesOfARankShareItsMemory) {
   Profile profile = chain(4);
   for (size_t n = 2; n < 6; ++n) profile.nodes[n].cost.stash_bytes = n == 2 ? 70 : 10;
@@ -293,14 +295,50 @@ TEST(OrderSearch, TwoStagesOfARankShareItsMemory) {
     const Cluster cluster = equal_devices(2, {}, bytes);
     const PlannedOrder planned =
         plan_order(profile, plan, cluster, 8, default_in_flight(profile, plan, cluster, 8), {.effort = 0.1});
-    int64_t now = 0, most = 0;
-    for (const Action& a : planned.schedule.ranks[0]) {
-      if (a.verb == Verb::forward) most = std::max(most, now += a.stage == 0 ? 70 : 10);
-      if (a.verb == Verb::backward || a.verb == Verb::backward_weight) now -= a.stage == 0 ? 70 : 10;
-    }
-    EXPECT_LE(most, bytes);
-    EXPECT_GE(most, 80);
+    const InFlight in_flight = in_flight_of(planned.schedule.ranks);
+    const auto of_stage = [&](int stage) {
+      return in_flight({.microbatches = 8, .devices = 4, .devices_left = 4 - stage});
+    };
+    EXPECT_LE(70 * of_stage(0) + 10 * of_stage(3), bytes);
   }
+}
+
+// Named schedules need what they need. An order of `auto` may have less in flight, down to one micro-batch.
+TEST(ScheduleChoice, AutoFitsWhatOneMicrobatchNeedsAndIsNeverSlowerThanANamedSchedule) {
+  std::mt19937 random(6);
+  ScheduleChoice choice{.name = std::string(planned_order), .two_stages = true};
+  int nothing_else = 0, beside_others = 0;
+  for (int trial = 0; trial < 4; ++trial) {
+    SCOPED_TRACE(trial);
+    Profile profile = random_network(random, 10);
+    for (ProfileNode& node : profile.nodes) node.cost.stash_bytes = 1 + int64_t(random() % 50);
+    PlanOptions options{.stages = 3, .objective = Objective::makespan, .microbatches = 6};
+    options.most_in_flight = 1;
+    const int64_t least =
+        AntichainSearch(profile, on_so_many(options, Policy::one_f_one_b, 3)).least_memory_bytes();
+    options.most_in_flight = 0;
+    for (const double times : {1., 1.5, 2.5}) {
+      options.cluster = equal_devices(3, {}, int64_t(double(least) * times));
+      const Plan plan = choice.plan(profile, options, Method::antichain);
+      EXPECT_EQ(choice.judge(profile, plan, options).step_s, plan.step_s);
+      for (const PlanStage& stage : plan.stages)
+        EXPECT_LE(stage.memory_bytes, options.cluster.devices[0].memory_bytes);
+      bool others = false;
+      for (const std::string& name : training_policies()) {
+        PlanOptions by = options;
+        by.chunks = default_chunks(policy(name).placement);
+        try {
+          const Plan named = plan_network(profile, by, Method::antichain, policy(name));
+          EXPECT_LE(plan.step_s, named.step_s * (1 + 1e-9)) << name;
+          others = true;
+        } catch (const Error&) {
+        }
+      }
+      ++(others ? beside_others : nothing_else);
+    }
+  }
+  EXPECT_GT(nothing_else, 0);
+  EXPECT_GT(beside_others, 0);
 }
 
 // Auto takes two stages a rank where that is faster, and is never slower than a named schedule that keeps the
