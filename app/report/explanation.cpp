@@ -20,7 +20,7 @@ constexpr const char* without_limit = "memory without a limit";
 
 struct Part {
   std::string what, binds;
-  double seconds = 0;
+  double seconds;
 };
 
 PlanTask over_free_links(PlanTask task) {
@@ -106,8 +106,7 @@ std::string explain(const Plan& plan, const Profile& profile, const PlanTask& ta
     const double more_s = then_s ? *then_s - step_s : 0;
     better.add({change.what, then_s ? milliseconds(*then_s) : "no plan",
                 then_s ? fmt::format("{:+.1f}", more_s / step_s * 100) : ""});
-    if (change.what == without_limit && -more_s > std::max(few * step_s, binding.seconds))
-      binding = {.binds = "memory", .seconds = -more_s};
+    if (change.what == without_limit && -more_s > few * step_s) binding.binds += ", and memory";
   }
   return fmt::format("\n{}\n{}\nWhat binds is {}.\n", made.str(), better.str(), binding.binds);
 }

@@ -45,14 +45,14 @@ TEST(Explanation, DividesTheStep) {
 TEST(Explanation, NamesWhatBinds) {
   const auto binds = [](const std::string& what, const Profile& profile, const Cluster& cluster) {
     const std::string text = explained(profile, task_for(cluster));
-    EXPECT_NE(text.find("What binds is " + what), std::string::npos) << text;
+    EXPECT_NE(text.find("What binds is " + what + "."), std::string::npos) << text;
   };
-  binds("the round trip", chain(8, even), equal_devices(2, {}));
+  binds("the round trip of a micro-batch", chain(8, even), equal_devices(2, {}));
   binds("the link", chain(8, even), equal_devices(2, {.bytes_per_s = 1e8}));
-  binds("the cut", chain(3, even), equal_devices(2, {}));
+  binds("the cut, which is uneven", chain(3, even), equal_devices(2, {}));
   Profile heavy = chain(8, even);  // two micro-batches of the first half do not fit
   for (size_t n = 2; n < 6; ++n) heavy.nodes[n].cost.stash_bytes = 1000;
-  binds("memory", heavy, equal_devices(2, {}, 6200));
+  binds("the cut, which is uneven, and memory", heavy, equal_devices(2, {}, 6200));
 }
 
 }  // namespace
