@@ -294,6 +294,12 @@ class Numbers(Case):
         self.write(seeded(Token), 3, 3, 16, 16)
         graph_run.GraphRun(self.folder).compare()
 
+    def test_a_maximum_over_more_pixels_than_a_window_has(self):
+        head = nn.AdaptiveMaxPool2d(1), nn.Flatten(), nn.Linear(4, 3)
+        self.write(seeded(lambda: nn.Sequential(nn.Conv2d(3, 4, 1), *head)), 3, 3, 18, 16)
+        graph_run.GraphRun(self.folder).compare()
+        antichain.run("check", graph=self.folder)
+
     def test_losses(self):
         for options in (
             {"loss": "nll_loss"},
