@@ -257,7 +257,8 @@ void GraphFile::check_uses() {
         else if (!loss)
           computed_with[from] = true;
         const bool integers = inputs_[from].dtype == DType::i32;
-        if (integers && !takes_integers(*node.op, i, node.inputs.size()))
+        const bool takes_any = node.op->type() == "constant";  // which reads the number of samples alone
+        if (integers && !takes_any && !takes_integers(*node.op, i, node.inputs.size()))
           fail(node, fmt::format("it computes with the integers of '{}'", inputs_[from].name),
                "a loss takes them, as labels, an embedding, as numbers of its rows, attention, as documents, "
                "and rotary positions");

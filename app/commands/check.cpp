@@ -127,16 +127,18 @@ struct Compared {
   double share() const { return std::isnan(error) ? HUGE_VAL : error / most(); }  // of what is allowed
 };
 
+// Scores that a mask hides are infinite, in ours as in theirs.
 double norm(const std::vector<double>& x) {
   double sum = 0;
-  for (const double v : x) sum += v * v;
+  for (const double v : x)
+    if (!std::isinf(v)) sum += v * v;
   return std::sqrt(sum);
 }
 
 double distance(const auto& a, const auto& b) {
   double sum = 0;
   for (size_t i = 0; i < a.size(); ++i) {
-    const double difference = double(a[i]) - double(b[i]);
+    const double difference = double(a[i]) == double(b[i]) ? 0 : double(a[i]) - double(b[i]);
     sum += difference * difference;
   }
   return std::sqrt(sum);

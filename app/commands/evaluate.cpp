@@ -51,7 +51,7 @@ struct EvaluateOptions {
 // An Evaluation holds sums, and at the end means, over the images so far.
 struct Evaluation {
   double loss = 0, accuracy = 0;
-  std::vector<double> errors;  // sums that OutputErrors take
+  std::vector<double> errors;  // OutputSums
   std::vector<float> logits;   // images x K
 };
 
@@ -86,10 +86,10 @@ void end_at_first_bad(const std::string& mine, Job& job) {
 }
 
 // Collective; complete on rank 0, in file order. The last batches are padded with samples that do not count.
-Evaluation evaluate(WholeNetwork& network, const OutputErrors& errors,
+Evaluation evaluate(WholeNetwork& network, const OutputSums& errors,
                     const std::shared_ptr<const DataSet>& test, const Rank& rank) {
-  Evaluation all{.errors = std::vector<double>(errors.size())};
-  const Tensor targets = errors.size() > 0 ? Tensor::host(errors.targets()) : Tensor();
+  Evaluation all{.errors = std::vector<double>(errors.size)};
+  const Tensor targets = errors.size > 0 ? Tensor::host(errors.targets) : Tensor();
   std::optional<ProgressBar> bar;
   if (rank.prints()) bar.emplace(stdout);
   const int own = rank.job.rank(), ranks = rank.job.size();
@@ -116,9 +116,9 @@ Evaluation evaluate(WholeNetwork& network, const OutputErrors& errors,
       bad = fmt::format("{:012} among the {} test samples from number {} on, {}", image, network.microbatch(),
                         image, network.describe_first_bad(source));
     }
-    std::vector<double> sums(errors.size());
+    std::vector<double> sums(errors.size);
     if (targets) {
-      source.fill(errors.target(), own, targets);
+      source.fill(errors.target, own, targets);
       errors.add(part.logits, targets, real, sums);
     }
     rank.job.activity().doing("telling rank 0 the loss of a batch");
@@ -176,17 +176,14 @@ void run(const EvaluateOptions& options, Rank& rank, SharedData& shared) {
                 "leave out --classes", ExitCode::usage);
   }
   const OutputErrors errors(model);
-  const Evaluation result = evaluate(network, errors, test, rank);
+  const Evaluation result = evaluate(network, errors.sums(), test, rank);
   if (!rank.prints()) return;
   begin_answer();
   const Measures measures = measures_of(model);
   const std::vector<OutputErrors::Mean> means = errors.means(result.errors);
-  std::string and_errors;
-  for (const OutputErrors::Mean& mean : means)
-    and_errors += fmt::format(", {} {:.6g}", mean.name, mean.value);
   fmt::print("{} on {} of {}: loss {:.6f}{}{}{}\n", model.model(), counted_samples(*test, "test "),
              test->name(), result.loss, and_perplexity(result.loss, measures),
-             and_accuracy(measures.hits ? result.accuracy : NAN), and_errors);
+             and_accuracy(measures.hits ? result.accuracy : NAN), and_means(means));
   if (!options.logits_file.empty()) {
     write_weights(options.logits_file, logits_file(result, *test, network.output()),
                   format_of(options.format, options.logits_file));

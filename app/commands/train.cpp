@@ -26,6 +26,7 @@
 #include "app/obtain/profile.h"
 #include "app/obtain/schedule.h"
 #include "app/report/citations.h"
+#include "app/report/output_errors.h"
 #include "app/report/plan_report.h"
 #include "app/report/report.h"
 #include "app/report/time_report.h"
@@ -235,9 +236,12 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   const Measures measures = measures_of(graph);
   MetricsFile metrics(rank.prints() ? metrics_files(options) : std::vector<std::string>(), data.train->name(),
                       measures, beginning.step());
-  TrainReporter reporter(metrics, *data.train, measures, start.hosts, LossWatch(watched_run(options)));
+  const OutputErrors errors(graph);
+  TrainReporter reporter(metrics, *data.train, measures, errors, start.hosts,
+                         LossWatch(watched_run(options)));
   TrainOptions settings = train_options(options, data.train->size() / options.network.batch);
   settings.start = beginning.manifest.position;
+  settings.output_sums = errors.sums();
   settings.checkpoint = checkpoint_options(options.checkpoint, facts, beginning);
   settings.deadline = deadline(options.checkpoint);
   settings.between_ranks = task.options.steps;
@@ -268,6 +272,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
                              .accuracy = result.accuracy,
                              .times = reporter.times(),
                              .evaluation = last_evaluation(reporter, result, *data.train, graph, options),
+                             .means = reporter.means(),
                              .best = result.best,
                              .ended_early = result.ended_early,
                              .measures = measures,

@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "app/job/preflight.h"
-#include "framework/bf16.h"
 #include "framework/error.h"
 #include "layers/softmax_cross_entropy.h"
 #include "pipeline/run/finite.h"
+#include "pipeline/run/plain_copy.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/train/weights_io.h"
 
@@ -99,32 +99,13 @@ int class_axis_of(const Graph& graph) {
   return 1;
 }
 
-// Returns the tensor itself where it has this form already, and else a copy.
-Tensor WholeNetwork::on_host(const Tensor& y) const {
-  const Backend& backend = model_.context().backend();
-  Tensor host = y;
-  if (!backend.host_memory()) {
-    host = Tensor::host(y.spec());
-    backend.copy(model_.context(), y, host);
-  }
-  if (y.dtype() == DType::bf16) {
-    const Tensor wide = Tensor::host({y.shape(), DType::f32, y.layout()});
-    std::copy_n(host.data<Bf16>(), host.elements(), wide.data<float>());
-    host = wide;
-  }
-  if (y.layout() == Layout::plain) return host;
-  const Tensor plain = Tensor::host({y.shape()});
-  relayout(host, plain);
-  return plain;
-}
-
 WholeNetwork::Output WholeNetwork::run(BatchSource& source, float rate, int padding) {
   Output output;
   const NodeId logits = logits_of(graph_);
   output.logits.resize(size_t(seat_.count() * this->output().elements()));
   runner_.set_watch([&, logits](NodeId id, int m, const Tensor& y) {
     if (id != logits && !look_) return;
-    const Tensor plain = on_host(y);
+    const Tensor plain = plain_on_host(model_.context(), y);
     if (look_) look_(graph_[id], plain);
     if (id != logits) return;
     const int nth = m / seat_.replicas;

@@ -70,7 +70,6 @@ class WholeNetwork {
   std::string describe_first_bad(BatchSource&);
 
  private:
-  Tensor on_host(const Tensor& y) const;
   Plan one_stage(int replicas) const;
   Plan even_stages(int stages) const;
 

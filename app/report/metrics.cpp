@@ -102,7 +102,7 @@ void MetricsFile::step(const StepReport& r) {
   write(line.dump());
 }
 
-void MetricsFile::evaluation(const EvaluationReport& r) {
+void MetricsFile::evaluation(const EvaluationReport& r, const std::vector<OutputErrors::Mean>& means) {
   Json line{{"epoch", r.epoch + 1},
             {"steps", r.step},
             {"train_loss", r.train_loss},
@@ -113,6 +113,7 @@ void MetricsFile::evaluation(const EvaluationReport& r) {
             {"test_s", r.test_s},
             {"data", data_}};
   if (measures_.perplexity) line["test_perplexity"] = perplexity(r.test_loss);
+  for (const OutputErrors::Mean& mean : means) line["test_" + mean.key] = mean.value;
   write(line.dump());
 }
 

@@ -1,6 +1,7 @@
 // The metrics file has one JSON object a line, for scripts. Steps have step, loss and images_per_s;
 // evaluations have epoch and test_accuracy; the last line sums up the run. Where the network reads tokens,
-// steps have tokens_per_s, too, and evaluations test_perplexity. Steps and epochs count from 1.
+// steps have tokens_per_s, too, and evaluations test_perplexity; those of pixels and of numbers have
+// test_mean_iou and test_mean_absolute_error. Steps and epochs count from 1.
 // Every line names the data.
 #pragma once
 
@@ -10,6 +11,7 @@
 
 #include "app/cli/output_file.h"
 #include "app/report/measures.h"
+#include "app/report/output_errors.h"
 #include "framework/new_file.h"
 #include "pipeline/train/trainer.h"
 
@@ -24,7 +26,7 @@ class MetricsFile {
   ~MetricsFile();
   MetricsFile(const MetricsFile&) = delete;
   void step(const StepReport&);
-  void evaluation(const EvaluationReport&);
+  void evaluation(const EvaluationReport&, const std::vector<OutputErrors::Mean>&);
   void summary(const std::string& json);  // a JSON object in one line
   // Returns why a file lacks lines at its end, or "". Until then lines that a full disk does not take wait
   // for the next one, after a warning.

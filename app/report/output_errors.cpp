@@ -1,5 +1,7 @@
 #include "app/report/output_errors.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "layers/formula_loss.h"
@@ -22,12 +24,25 @@ OutputErrors::OutputErrors(const Graph& graph) {
     const bool of_difference = formula && formula->options.steps[0] == "subtract x0 x1";
     if (!of_difference || output != target.output().shape) return;
   }
-  loss_ = last.op.get(), target_ = target.name, targets_ = target.output();
+  loss_ = last.op.get();
+  sums_ = {.size = classes_ > 0 ? size_t(2 * classes_) : 3,
+           .output = last.inputs[0],
+           .target = target.name,
+           .targets = target.output()};
 }
 
-void OutputErrors::add(std::span<const float> output, const Tensor& targets, int64_t samples,
-                       std::span<double> sums) const {
-  if (classes_ > 0) return add_classes(output, targets, samples, sums);
+OutputSums OutputErrors::sums() const {
+  OutputSums all = sums_;
+  all.add = [this](std::span<const float> output, const Tensor& targets, int64_t samples,
+                   std::span<double> sums) {
+    classes_ > 0 ? add_classes(output, targets, samples, sums)
+                 : add_differences(output, targets, samples, sums);
+  };
+  return all;
+}
+
+void OutputErrors::add_differences(std::span<const float> output, const Tensor& targets, int64_t samples,
+                                   std::span<double> sums) const {
   const int64_t elements = samples * (targets.elements() / targets.shape()[0]);
   for (int64_t i = 0; i < elements; ++i) {
     const double off = double(output[size_t(i)]) - double(targets.data<float>()[i]);
@@ -56,7 +71,7 @@ void OutputErrors::add_classes(std::span<const float> output, const Tensor& labe
 }
 
 std::vector<OutputErrors::Mean> OutputErrors::means(std::span<const double> sums) const {
-  if (size() == 0) return {};
+  if (sums.empty()) return {};
   if (classes_ == 0)
     return {{"mean_absolute_error", "mean absolute error", sums[0] / sums[2]},
             {"mean_squared_error", "mean squared error", sums[1] / sums[2]}};
@@ -64,6 +79,12 @@ std::vector<OutputErrors::Mean> OutputErrors::means(std::span<const double> sums
   for (size_t k = 0; k < size_t(classes_); ++k)
     if (sums[size_t(classes_) + k] > 0) all += sums[k] / sums[size_t(classes_) + k], ++occur;
   return {{"mean_iou", "mean IoU", occur > 0 ? all / occur : NAN}};
+}
+
+std::string and_means(const std::vector<OutputErrors::Mean>& means) {
+  std::string text;
+  for (const OutputErrors::Mean& mean : means) text += fmt::format(", {} {:.6g}", mean.name, mean.value);
+  return text;
 }
 
 }  // namespace antichain

@@ -16,6 +16,7 @@
 
 #include "framework/graph.h"
 #include "framework/tensor.h"
+#include "pipeline/train/output_sums.h"
 
 namespace antichain {
 
@@ -24,14 +25,8 @@ class OutputErrors {
   // Those of the model's own loss, which is its last node; none for networks that read tokens.
   explicit OutputErrors(const Graph&);
 
-  // Returns the input that has the targets, or "" where there is nothing to say.
-  const std::string& target() const { return target_; }
-  TensorSpec targets() const { return targets_; }  // of a micro-batch
-  // Returns how many sums are taken. Those of parts of a test set are added.
-  size_t size() const { return target_.empty() ? 0 : classes_ > 0 ? size_t(2 * classes_) : 3; }
-  // Adds what the first samples of a micro-batch have. The output is samples first, in plain layout.
-  void add(std::span<const float> output, const Tensor& targets, int64_t samples,
-           std::span<double> sums) const;
+  // Returns what is added up over parts of a test set; it refers to this object.
+  OutputSums sums() const;
 
   struct Mean {
     std::string key, name;  // "mean_iou", "mean IoU"
@@ -40,14 +35,18 @@ class OutputErrors {
   std::vector<Mean> means(std::span<const double> sums) const;
 
  private:
+  void add_differences(std::span<const float> output, const Tensor& targets, int64_t samples,
+                       std::span<double> sums) const;
   void add_classes(std::span<const float> output, const Tensor& labels, int64_t samples,
                    std::span<double> sums) const;
 
   const Op* loss_ = nullptr;
-  std::string target_;
-  TensorSpec targets_;
+  OutputSums sums_;                      // without `add`
   int64_t classes_ = 0, positions_ = 0;  // of a sample; 0 where there are no classes
   bool classes_last_ = false;
 };
+
+// Returns ", mean IoU 0.713"; "" where there are no means.
+std::string and_means(const std::vector<OutputErrors::Mean>&);
 
 }  // namespace antichain

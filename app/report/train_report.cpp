@@ -18,10 +18,12 @@ bool are_generated(const std::string& data) { return data.starts_with("generated
 }  // namespace
 
 TrainReporter::TrainReporter(MetricsFile& metrics, const DataSet& data, const Measures& measures,
-                             std::vector<std::string> host_of_rank, LossWatch loss_watch)
+                             const OutputErrors& errors, std::vector<std::string> host_of_rank,
+                             LossWatch loss_watch)
     : metrics_(metrics),
       data_(data),
       measures_(measures),
+      errors_(errors),
       host_of_rank_(std::move(host_of_rank)),
       note_(are_generated(data.name()) ? data.name() : ""),
       loss_watch_(std::move(loss_watch)),
@@ -59,12 +61,13 @@ void TrainReporter::on_step(const StepReport& r) {
 }
 
 void TrainReporter::on_evaluation(const EvaluationReport& r) {
-  metrics_.evaluation(r);
-  bar_.say(fmt::format("{} done: train loss {:.4f}{} in {}; test loss {:.4f}{}{} in {}{}",
+  means_ = errors_.means(r.output_sums);
+  metrics_.evaluation(r, means_);
+  bar_.say(fmt::format("{} done: train loss {:.4f}{} in {}; test loss {:.4f}{}{}{} in {}{}",
                        r.ends_epoch ? fmt::format("epoch {}", r.epoch + 1) : fmt::format("step {}", r.step),
                        r.train_loss, and_accuracy(r.train_accuracy), duration(r.train_s), r.test_loss,
                        and_perplexity(r.test_loss, measures_), and_accuracy(r.test_accuracy),
-                       duration(r.test_s), note_.empty() ? "" : "; " + note_));
+                       and_means(means_), duration(r.test_s), note_.empty() ? "" : "; " + note_));
   if (const std::string replaced = data_.replaced(); !replaced.empty()) warn_above(replaced);
   evaluation_ = r;
 }
@@ -124,7 +127,7 @@ std::string describe(const TrainSummary& s) {
   const auto labelled = [](const char* label, const std::string& text) { return hanging(label, 15, text); };
   return labelled("Last step", fmt::format("loss {:.4f}{}", s.loss, trained)) +
          labelled(hits ? "Test accuracy" : "Test loss",
-                  accuracy + best +
+                  accuracy + and_means(s.means) + best +
                       (s.evaluation && are_generated(s.data)
                            ? "; generated images are easy to tell apart, so this is no result"
                            : "")) +
@@ -165,6 +168,7 @@ std::string to_json(const TrainSummary& s, int indent) {
     if (s.measures.perplexity) json["final_test_perplexity"] = perplexity(s.evaluation->test_loss);
     const bool hits = s.measures.hits;
     if (hits) json["final_test_accuracy"] = s.evaluation->test_accuracy;
+    for (const OutputErrors::Mean& mean : s.means) json["final_test_" + mean.key] = mean.value;
     json["best_step"] = s.best.step;
     json["best_test_loss"] = s.best.loss;
     if (hits && s.measures.tokens == 0) json["best_test_accuracy"] = s.best.accuracy;

@@ -11,6 +11,7 @@
 #include "app/report/loss_watch.h"
 #include "app/report/measures.h"
 #include "app/report/metrics.h"
+#include "app/report/output_errors.h"
 #include "pipeline/run/time_sheet.h"
 #include "pipeline/train/trainer.h"
 
@@ -19,8 +20,8 @@ namespace antichain {
 // It drives the progress bar and the metrics file, on rank 0.
 class TrainReporter : public TrainObserver {
  public:
-  TrainReporter(MetricsFile&, const DataSet&, const Measures&, std::vector<std::string> host_of_rank,
-                LossWatch);
+  TrainReporter(MetricsFile&, const DataSet&, const Measures&, const OutputErrors&,
+                std::vector<std::string> host_of_rank, LossWatch);
   void on_step(const StepReport&) override;
   void on_evaluation(const EvaluationReport&) override;
   void on_checkpoint(const CheckpointReport&) override;
@@ -28,6 +29,8 @@ class TrainReporter : public TrainObserver {
   void finish() { bar_.finish(); }
 
   const std::optional<EvaluationReport>& last_evaluation() const { return evaluation_; }
+  // Those of the last evaluation, if this run made it.
+  const std::vector<OutputErrors::Mean>& means() const { return means_; }
   const std::vector<TimeSheet>& times() const { return times_; }  // by rank, at the end
 
  private:
@@ -36,6 +39,7 @@ class TrainReporter : public TrainObserver {
   MetricsFile& metrics_;
   const DataSet& data_;
   const Measures measures_;
+  const OutputErrors& errors_;
   const std::vector<std::string> host_of_rank_;
   std::string note_;
   LossWatch loss_watch_;
@@ -44,6 +48,7 @@ class TrainReporter : public TrainObserver {
   std::optional<int64_t> before_;  // steps done by earlier starts
   std::vector<TimeSheet> times_;
   std::optional<EvaluationReport> evaluation_;
+  std::vector<OutputErrors::Mean> means_;
 };
 
 // A TrainSummary is the result of a run, beside what was predicted.
@@ -57,6 +62,7 @@ struct TrainSummary {
   std::optional<double> accuracy;              // after that step; none where the evaluation was done before
   std::vector<TimeSheet> times;                // by rank
   std::optional<EvaluationReport> evaluation;  // the last
+  std::vector<OutputErrors::Mean> means;       // of it, where this run made it
   BestEvaluation best;
   std::string ended_early;  // why, or ""
   Measures measures;

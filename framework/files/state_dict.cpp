@@ -54,10 +54,12 @@ std::vector<StateEntry> state_entries(const Graph& graph) {
     const Signature& signature = graph[id].signature;
     for (const bool buffer : {false, true}) {
       const auto& specs = buffer ? signature.buffers : signature.params;
+      const bool keeps = buffer && graph.state() && graph[id].name == graph.state()->keeper;
+      const size_t own = specs.size() - (keeps ? graph.state()->kept.size() : 0);
       for (size_t i = 0; i < specs.size(); ++i)
         if (specs[i].of.empty())
           entries.push_back({id, int(i), buffer, &specs[i], full_name(graph[id], specs[i]),
-                             graph.file_name(graph[id], specs[i])});
+                             graph.file_name(graph[id], specs[i]), i >= own});
     }
   }
   return entries;

@@ -19,6 +19,7 @@ struct StateEntry {
   const ParamSpec* spec = nullptr;  // of the graph
   std::string name;                 // full
   std::string file_name;            // Graph::file_name()
+  bool kept = false;                // nothing computes with it, and it may have any numbers
 };
 std::vector<StateEntry> state_entries(const Graph&);
 int64_t file_bytes(const Graph&);  // of all values that a file has, by all their names

@@ -286,6 +286,7 @@ Lowering lower(const Op& op, std::span<const Shape> x, std::span<const Layout>, 
   if (const auto narrow = narrow_groups(op, g)) {
     l.workspace_bytes = narrow->workspace_bytes(omp_get_max_threads());
   } else if (const auto own = depthwise(op, g)) {
+    l.x = {blocked()};  // also of few channels
     l.prepared = own->prepared();
     l.workspace_bytes = own->workspace_bytes(omp_get_max_threads());
     l.code_bytes = 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <deque>
 #include <utility>
 
@@ -17,6 +18,7 @@
 #include "pipeline/host/seconds.h"
 #include "pipeline/host/stop_signals.h"
 #include "pipeline/run/loss_means.h"
+#include "pipeline/run/plain_copy.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/train/best_watch.h"
 #include "pipeline/train/exchange_norm.h"
@@ -80,6 +82,7 @@ class Trainer {
       training_.set_clip(
           [this](const SquaresByName& mine) { return agree_on_clip_factor(mine, options_.clip_norm, job_); });
     training_.set_time_sheet(&time_);
+    add_up_outputs();
   }
 
   TrainResult run() {
@@ -354,6 +357,7 @@ class Trainer {
     report.test_loss = test.loss / double(test_size_);
     const double accuracy = test.correct / double(test_size_);
     report.test_accuracy = has_hits_ ? accuracy : NAN;
+    report.output_sums = sums_of_all_ranks();
     const BestWatch::Judgement judged =
         best_.judge(job_, report.step, report.test_loss, judged_by_loss_ ? 0 : accuracy);
     last_ = {.step = report.step, .loss = report.test_loss, .accuracy = accuracy};
@@ -387,11 +391,46 @@ class Trainer {
     return test_counts_;
   }
 
+  // Has the rank that computes the output look at it in each evaluation, beside the targets.
+  void add_up_outputs() {
+    const OutputSums& wanted = options_.output_sums;
+    if (wanted.size == 0) return;
+    output_sums_.resize(wanted.size);
+    if (!model_.owns(wanted.output)) return;
+    testing_.set_watch(
+        [this, &wanted, targets = Tensor::host(wanted.targets)](NodeId id, int m, const Tensor& y) {
+          if (id != wanted.output) return;
+          const int64_t each = y.shape()[0],
+                        real = test_samples_.sampler().real_samples(test_samples_.position.batch);
+          test_samples_.fill(wanted.target, m, targets);
+          const Tensor plain = plain_on_host(model_.context(), y);
+          wanted.add({plain.data<float>(), size_t(plain.elements())}, targets,
+                     std::clamp<int64_t>(real - m * each, 0, each), output_sums_);
+        });
+  }
+
+  // Collective. Added in rank order, on rank 0, and empty elsewhere.
+  std::vector<double> sums_of_all_ranks() {
+    std::vector<double> sums(output_sums_.size());
+    if (sums.empty()) return sums;
+    job_.activity().doing("telling rank 0 what was added up of the outputs");
+    const std::string mine(reinterpret_cast<const char*>(output_sums_.data()),
+                           output_sums_.size() * sizeof(double));
+    for (const std::string& bytes : job_.gather(mine))
+      for (size_t i = 0; i < sums.size(); ++i) {
+        double part = 0;
+        std::memcpy(&part, bytes.data() + i * sizeof part, sizeof part);
+        sums[i] += part;
+      }
+    return sums;
+  }
+
   // Every image of the test set once; the last batch is padded with samples that count nothing. The averages
   // of the weights are used, where there are any.
   StepResult evaluate() {
     const LossMeans::Counts& counts = test_counts();
     StepResult sum;
+    std::ranges::fill(output_sums_, 0.0);
     StopVerdict verdict;
     int under_way = 0;
     const auto end_oldest = [&] {
@@ -433,7 +472,8 @@ class Trainer {
   LoaderSource train_samples_, test_samples_;
   const LossMeans means_;
   const bool has_hits_, judged_by_loss_;
-  LossMeans::Counts test_counts_;  // of all of the test set, once it was counted
+  std::vector<double> output_sums_;  // of this rank, in an evaluation
+  LossMeans::Counts test_counts_;    // of all of the test set, once it was counted
   const int64_t test_size_;
   NanPolicy nan_policy_;
   const int64_t per_epoch_, period_, total_;  // steps; an evaluation follows each period

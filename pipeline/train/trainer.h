@@ -20,6 +20,7 @@
 #include "pipeline/run/runner.h"
 #include "pipeline/run/time_sheet.h"
 #include "pipeline/train/on_nan.h"
+#include "pipeline/train/output_sums.h"
 #include "pipeline/train/step_boundary.h"
 
 namespace antichain {
@@ -37,6 +38,7 @@ struct TrainOptions {
   // This says whether a rank may begin a step before the others have ended the last one. It may not where
   // ranks agree before an update (agree_before_update).
   Steps between_ranks = Steps::apart;
+  OutputSums output_sums;            // of the test set, for the observer
   bool device_augments = true;       // where it has memory of its own: images travel as bytes
   int64_t evaluate_every = 0;        // steps between evaluations; 0: an epoch
   int patience = 0;                  // so many evaluations without a better one end the run; 0: none does
@@ -61,6 +63,7 @@ struct EvaluationReport {
   bool ends_epoch = true;
   double train_loss = 0, train_accuracy = 0, test_loss = 0, test_accuracy = 0;
   double train_s = 0, test_s = 0;
+  std::vector<double> output_sums;  // of TrainOptions, over the test set
 };
 
 // It is called on rank 0 only.

@@ -57,7 +57,8 @@ Weights broadcast_weights(const std::string& file, const Graph& network, Job& jo
 
 void check_numbers(const Fitted& fitted, const Weights& weights, const std::string& origin) {
   std::vector<std::string> names;
-  for (const NamedTensor* tensor : fitted.tensors) names.push_back(tensor->name);
+  for (size_t i = 0; i < fitted.tensors.size(); ++i)
+    if (!fitted.entries[i].kept) names.push_back(fitted.tensors[i]->name);
   check_numbers(weights, names, origin);
 }
 
@@ -95,7 +96,7 @@ std::string first_bad_number(RankModel& model, Job& job) {
   const std::vector<StateEntry> entries = state_entries(model.graph());
   std::string text;
   for (size_t place = 0; place < entries.size() && text.empty(); ++place)
-    if (model.owns(entries[place].node))
+    if (model.owns(entries[place].node) && !entries[place].kept)
       if (const std::string bad = describe_bad_number(copy_of(model, entries[place])); !bad.empty())
         text = fmt::format("{:012}{}", place, bad);
   std::string first;

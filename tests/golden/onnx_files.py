@@ -5,7 +5,7 @@
                                               later with onnxscript writes opset 21)
 
 In opset 11 LayerNorm, GroupNorm, GELU and Hardswish are decomposed, in later ones only some of them. The
-batch norm is folded into its convolution. tests/python/onnx_test.py reads the folder.
+batch norm is folded into its convolution. tests/python/onnx_import_test.py reads the folder.
 """
 import pathlib
 

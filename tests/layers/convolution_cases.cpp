@@ -54,6 +54,8 @@ std::vector<OpCase> convolution_cases() {
       convolution("conv_matrix", {3, 32, 5, 4}, {.out = 48, .kernel = 1, .matrix = true}),
       convolution("conv_matrix_odd", {2, 20, 6, 7}, {.out = 17, .kernel = 1, .bias = false, .matrix = true}),
       depthwise("depthwise_3x3", {5, 32, 7, 6}, {.kernel = 3, .pad = 1, .bias = false}),
+      depthwise("depthwise_3x3_of_4_channels", {2, 4, 9, 8}, {.kernel = 3, .pad = 1, .bias = false}),
+      depthwise("depthwise_5x5_of_3_channels", {2, 3, 8, 9}, {.kernel = 5, .stride = 2, .pad = 2}),
       depthwise("depthwise_3x3_many_rows", {2, 17, 21, 25}, {.kernel = 3, .pad = 1}),
       depthwise("depthwise_3x3_stride_2", {3, 24, 9, 12}, {.kernel = 3, .stride = 2, .pad = 1}),
       depthwise("depthwise_3x3_of_a_pixel", {70, 20, 1, 1}, {.kernel = 3, .pad = 1, .bias = false}),

@@ -272,6 +272,34 @@ class Numbers(Case):
         self.write(seeded(Several), 3, 3, 16, 16)
         graph_run.GraphRun(self.folder).compare()
 
+    def test_what_computes_in_float32_is_recorded_in_float64(self):
+        class Wide(modules.Gated):
+            def forward(self, x):
+                y = super().forward(x)
+                return y.float() * torch.softmax(y, 1, dtype=torch.float32).to(y.dtype)
+
+        self.write(seeded(Wide), 3, 3, 16, 16)
+        graph_run.GraphRun(self.folder).compare()
+
+    def test_a_parameter_of_each_sample_joins_tokens(self):
+        class Token(modules.Gated):
+            def __init__(self):
+                super().__init__()
+                self.token = nn.Parameter(torch.ones(1, 1, 10))
+
+            def forward(self, x):
+                y = super().forward(x)
+                return torch.cat((self.token.expand(len(y), -1, -1), y[:, None]), 1).amax(1)
+
+        self.write(seeded(Token), 3, 3, 16, 16)
+        graph_run.GraphRun(self.folder).compare()
+
+    def test_a_maximum_over_more_pixels_than_a_window_has(self):
+        head = nn.AdaptiveMaxPool2d(1), nn.Flatten(), nn.Linear(4, 3)
+        self.write(seeded(lambda: nn.Sequential(nn.Conv2d(3, 4, 1), *head)), 3, 3, 18, 16)
+        graph_run.GraphRun(self.folder).compare()
+        antichain.run("check", graph=self.folder)
+
     def test_losses(self):
         for options in (
             {"loss": "nll_loss"},

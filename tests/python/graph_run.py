@@ -286,6 +286,8 @@ class GraphRun:
         values = {i["name"]: self.check[f"input.{i['name']}"] for i in self.graph["inputs"]}
         for i in self.graph["inputs"]:
             assert list(values[i["name"]].shape[1:]) == i["shape"]
+            if i["dtype"] == "float32":  # also of whole numbers and truth values
+                values[i["name"]] = values[i["name"]].double()
         for node in self.graph["nodes"]:
             inputs = [values[i] for i in node["inputs"]]
             if node["op"] == "softmax_cross_entropy":

@@ -232,11 +232,11 @@ class Losses(InAFolder):
                 losses, _ = self.train("--replicas", "2", local=2)
                 numpy.testing.assert_allclose(losses, right, 1e-5)
 
-    def evaluated(self, local=1):
-        """Returns what --json says of an evaluation with the first weights."""
-        results = str(self.folder / "evaluation")
+    def evaluated(self, local=1, weights=None):
+        """Returns what --json says of an evaluation, with the first weights where no others are given."""
+        results, weights = str(self.folder / "evaluation"), weights or self.net + "/weights.safetensors"
         antichain.run(
-            "evaluate", graph=self.net, weights=self.net + "/weights.safetensors", batch=3, json=results,
+            "evaluate", graph=self.net, weights=weights, batch=3, json=results,
             dataset=f"hdf5:{self.data}", inputs=self.inputs, targets=self.targets, local=local,
         )
         with open(results) as file:
@@ -263,6 +263,23 @@ class Losses(InAFolder):
                 self.assertAlmostEqual(said["mean_squared_error"], off.square().mean().item(), 6)
         self.write("bce")  # of logits, which are no such numbers
         self.assertNotIn("mean_absolute_error", self.evaluated())
+
+    def test_each_epoch_of_training_says_so_too(self):
+        for name in ("pixels", "mse"):
+            self.write(name)
+            runs = [str(self.folder / f"{name}{local}") for local in (1, 2)]
+            said = [self.train("--results", run, local=i + 1)[1] for i, run in enumerate(runs)]
+            right = self.evaluated(weights=f"{runs[0]}/weights.h5")
+            keys = [key for key in right if key.startswith("mean_")]
+            self.assertTrue(keys)
+            for key in keys:
+                with self.subTest(name, key=key):
+                    self.assertAlmostEqual(said[0][f"final_test_{key}"], right[key], 6)
+                    self.assertEqual(said[0][f"final_test_{key}"], said[1][f"final_test_{key}"])
+            with open(f"{runs[1]}/metrics.jsonl") as lines:
+                of_epochs = [line for line in map(json.loads, lines) if "test_loss" in line]
+            self.assertEqual(len(of_epochs), EPOCHS)
+            self.assertEqual(of_epochs[-1][f"test_{keys[0]}"], said[1][f"final_test_{keys[0]}"])
 
     def test_what_is_refused(self):
         torch.manual_seed(1)

@@ -122,7 +122,8 @@ class Finder:
         if x.key in ("mul", "div") and isinstance(args[1], (int, float)) and args[1]:
             return self.with_(args[0], factor=args[1] if x.key == "mul" else 1 / args[1])
         if x.key == "masked_fill" and isinstance(args[2], (int, float)) and args[2] <= HIDDEN:
-            return self.with_(args[0], self.constant(args[1]))
+            hidden = self.constant(args[1])
+            return None if hidden is None else self.with_(args[0], hidden)
         if x.key == "add" and len(args) == 2:
             mask = self.constant(args[1])
             hidden = hides(mask) if mask is not None and mask.dim() > 1 else None

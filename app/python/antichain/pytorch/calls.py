@@ -78,6 +78,7 @@ class Call:
     shape: tuple = None  # of the result, where that is one tensor
     in_place: bool = False  # whether the user's code changes the first argument; the function does not
     name: str = ""  # unique among the calls
+    truth: bool = False  # whether the result is truth values
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,7 +2,7 @@
 zeros. What comes out is a constant, as a tensor that the code makes while it runs is one.
 
 Buffers that the state_dict leaves out (persistent=False) are constants, too, and so are those of whole
-numbers, which are not trained.
+numbers, which are not trained, and masks, which have -inf.
 """
 
 import dataclasses
@@ -29,8 +29,12 @@ def fold(captured, state):
     def now(r):
         if isinstance(r, Call):
             return known.get(id(r), r)
-        fixed = r.name not in state or not tensors[r.name].is_floating_point()
-        return dataclasses.replace(r, kind=Kind.constant) if r.kind is Kind.buffer and fixed else r
+        if r.kind is not Kind.buffer:
+            return r
+        numbers = tensors[r.name]
+        mask = numbers.dim() > 1 and numbers.isneginf().any()
+        fixed = r.name not in state or not numbers.is_floating_point() or mask
+        return dataclasses.replace(r, kind=Kind.constant) if fixed else r
 
     def is_known(call):
         if call.key == "getitem" and id(call.args[0]) in parts:

@@ -165,8 +165,9 @@ def check_logits(logits):
             raise AntichainError("the model has one class, but cross-entropy takes two at least")
 
 
-def stored_numbers(name, tensor):
-    """Returns what weights.safetensors has of a tensor of the state_dict: float32, or an int64 scalar."""
+def stored_numbers(name, tensor, computed_with=True):
+    """Returns what weights.safetensors has of a tensor of the state_dict: float32, or an int64 scalar. Those
+    of one that no node has may be infinite, as a mask's are."""
     if not isinstance(tensor, torch.Tensor):
         raise AntichainError(f"{name} of the state_dict is no tensor, so a file of weights can't hold it")
     parts = name.split("/")
@@ -177,7 +178,7 @@ def stored_numbers(name, tensor):
         kind = f"{tensor.dtype} of {tensor.dim()} axes"
         raise AntichainError(f"{name} of the state_dict is {kind}, which a file of weights can't hold")
     if tensor.is_floating_point():
-        if not tensor.isfinite().all():
+        if computed_with and not tensor.isfinite().all():
             raise AntichainError(f"{name} has numbers that are not finite (NaN or infinity)")
         return tensor.detach().cpu().float().numpy()
     whole = tensor.detach().cpu().long()
@@ -193,7 +194,7 @@ def stored_state(module, t):
     they are.
     """
     state = module.state_dict()
-    arrays = {name: stored_numbers(name, tensor) for name, tensor in state.items()}
+    arrays = {name: stored_numbers(name, tensor, name in t.state) for name, tensor in state.items()}
     own = dict([*module.named_parameters(), *module.named_buffers()])
     for name in t.state:
         if name not in state or not torch.equal(state[name].to(own[name]), own[name]):

@@ -4,7 +4,8 @@
 * A call that works in place becomes one that does not. Who reads the changed tensor later reads the new one.
   Where it changes a part of a tensor (x[:, 0] = y), the call `assigned` gives the whole.
 * Conversions between floating-point types, or between those of whole numbers, and copies are left out. A
-  conversion of whole numbers or truth values to wider ones is the call `widened`.
+  conversion of whole numbers or truth values to wider ones is the call `widened`, and one to truth values
+  the call `truth`.
 """
 
 import collections
@@ -179,11 +180,16 @@ def normalise(graph, tensors, made_by):
         if key in COPIES or widens == 0:
             stands_for(node, args[0])
             continue
-        key = "widened" if widens > 0 else key
+        of_truth = node.meta.get("dtype") is torch.bool
+        source = node.args[0] if node.args else None
+        floats = isinstance(source, torch.fx.Node) and getattr(source.meta.get("dtype"), "is_floating_point", 0)
+        if floats and getattr(kwargs.get("dtype"), "is_floating_point", False):  # softmax(x, 1, dtype=…)
+            kwargs.pop("dtype")
+        key = "widened" if widens > 0 else "truth" if key in CONVERSIONS and of_truth else key
         if key == "view":  # of a tensor of which a copy was left out
             function = torch.Tensor.reshape
             args, kwargs = (*args, *kwargs.values()), {}
-        call = Call(key, function, args, kwargs, where, shape, in_place)
+        call = Call(key, function, args, kwargs, where, shape, in_place, truth=of_truth)
         calls.append(call)
         stands_for(node, call)
         if places_of(call):

@@ -14,7 +14,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from antichain.error import AntichainError
-from antichain.pytorch.calls import replay
+from antichain.pytorch.calls import map_leaves, replay
 from antichain.pytorch.capture import copied, told, users_line
 from antichain.pytorch.normalise import flat
 
@@ -27,12 +27,19 @@ SAME = {torch.float64: 1e-6, torch.float32: 0.1}
 ROUNDINGS = 100
 
 
-class WithoutRandomness(TorchFunctionMode):
-    """Leaves dropout out of the user's own code, and draws of numbers are their expectations (as
-    calls.without_randomness has it)."""
+class AsRead(TorchFunctionMode):
+    """Leaves out of the user's own code what is left out of what is read of it: dropout, where draws of
+    numbers are their expectations (as calls.without_randomness has it); and that float32 is asked for,
+    where the code computes in float64."""
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         name, kwargs = getattr(function, "__name__", ""), kwargs or {}
+        x = args[0] if args else None
+        if isinstance(x, torch.Tensor) and x.dtype is torch.float64 and x.requires_grad:
+            if name == "float":
+                return x
+            wide = lambda leaf: torch.float64 if leaf is torch.float32 else leaf
+            args, kwargs = map_leaves(wide, (args, kwargs))
         if name.removesuffix("_") in ("dropout", "dropout1d", "dropout2d", "dropout3d", "feature_dropout"):
             return args[0] if args else kwargs["input"]
         if name == "scaled_dot_product_attention":
@@ -44,6 +51,11 @@ class WithoutRandomness(TorchFunctionMode):
         if name == "bernoulli" and len(args) + len(kwargs) > 1:
             return torch.full_like(args[0], (*args[1:], *kwargs.values())[0])
         return function(*args, **kwargs)
+
+
+def distance(a, b):
+    """Returns the norm of the difference; equal infinities, as masks have them, differ by nothing."""
+    return torch.where(a == b, 0, a - b).norm().item()
 
 
 @dataclasses.dataclass
@@ -102,7 +114,7 @@ class Training:
     def own(self, steps, dtype, scale={}):
         """Trains a copy of the user's own module."""
         module, state = self.copy(dtype)
-        with told("the model can't be trained", users_line), WithoutRandomness():
+        with told("the model can't be trained", users_line), AsRead():
             forward = lambda x: flat(module(*x.values()))
             trained = self.run(forward, self.objective.own(dtype), state, steps, dtype, scale)
             # The user's code may have put others in place of the buffers.
@@ -172,8 +184,8 @@ class Training:
             if name not in before or before[name].shape != tensor.shape:
                 check(what, lambda other: math.inf, 0)
             start, end = before[name].detach().cpu().to(tensor.dtype).double(), tensor.double()
-            difference_of = lambda other: (end - other.after[name].double()).norm().item()
-            moved = (end - start).norm().item()
+            difference_of = lambda other: distance(end, other.after[name].double())
+            moved = distance(end, start)
             allowed = moved + RATE * whole / 100 + 1e-3 * start.norm().item() if moved else 0
             check(what, difference_of, allowed)
         for i, loss in enumerate(own.losses):

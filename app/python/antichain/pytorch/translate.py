@@ -146,6 +146,16 @@ class Translation(CommonOperators):
         numbers = self.constants[x.name].float().reshape((1,) * (rank - len(x.shape)) + x.shape)
         same = len(numbers) in (1, self.batch) and (numbers == numbers[:1]).all()
         refuse_if(not same, f"a constant tensor of {x.shape}, which mixes samples,")
+        hidden = numbers == -math.inf  # as masks of scores have it
+        if hidden.any():
+            kept, places = (
+                self.of_numbers(x) for x in (numbers.masked_fill(hidden, 0), hidden.float())
+            )
+            return self.formula(["where b c a"], kept, places, -math.inf)
+        return self.of_numbers(numbers)
+
+    def of_numbers(self, numbers):
+        """Returns numbers that are the same for each sample, the first axis theirs, as a value."""
         refuse_if(not numbers.isfinite().all(), "a constant tensor that is not finite")
         values = numbers[0].flatten().tolist()
         values = values[:1] if len(set(values)) == 1 else values

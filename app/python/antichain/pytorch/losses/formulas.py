@@ -140,9 +140,9 @@ class LossTranslation(Translation):
             for i, step in enumerate(steps):
                 of[f"s{i}"] = _linear(step, of)
             return of[f"s{len(steps) - 1}"]
-        return self.joined(steps, dict(zip("abc", operands)))
+        return self.one_formula(steps, dict(zip("abc", operands)))
 
-    def joined(self, steps, operands):
+    def one_formula(self, steps, operands):
         """Returns a formula of operands, which may be formulas, by the names that the steps call them."""
         words, values, all_steps, constants, axis, shapes = {}, [], [], (), -1, []
 
@@ -218,7 +218,7 @@ class LossTranslation(Translation):
         refuse_if(partial is not None or 0 in axes, "a sum over the samples without the other axes")
         extent = math.prod(x.shape[axis] for axis in set(axes))
         if reduction == "mean":
-            x = self.joined([f"divide a {float(extent)!r}"], {"a": x})
+            x = self.one_formula([f"divide a {float(extent)!r}"], {"a": x})
         return PartialSum(x, extent)
 
     def terms(self, x, reduction):

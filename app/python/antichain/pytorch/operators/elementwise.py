@@ -90,6 +90,29 @@ for names, steps in OF_TWO.items():
     ROWS.row(*names, raw=True)(lambda t, x, other, steps=steps: t.formula(steps, x, other))
 
 
+# Those of whole numbers are of their bits.
+OF_TRUTH_VALUES = {"__and__": "logical_and", "and_": "logical_and", "bitwise_and": "logical_and"}
+OF_TRUTH_VALUES |= {"__or__": "logical_or", "or_": "logical_or", "bitwise_or": "logical_or"}
+for name, of in OF_TRUTH_VALUES.items():
+
+    @ROWS.row(name, raw=True)
+    def of_truth_values(t, x, other, name=name, of=of):
+        refuse_if(not t.call.truth, f"'{name}' of the bits of whole numbers")
+        return ROWS[of](t, x, other)
+
+
+@ROWS.row("bitwise_not", "__invert__", "invert")
+def bitwise_not(t, x):
+    refuse_if(not t.call.truth, "'bitwise_not' of the bits of whole numbers")
+    return ROWS["logical_not"](t, x)
+
+
+@ROWS.row("truth")
+def truth(t, x, *_, **__):
+    """Numbers are truth values."""
+    return t.formula(["not_equal a 0"], x)
+
+
 @ROWS.row("leaky_relu")
 def leaky_relu(t, x, negative_slope=0.01):
     return t.formula(["leaky_relu a b"], x, negative_slope)

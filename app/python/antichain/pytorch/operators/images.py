@@ -10,6 +10,8 @@ from antichain.pytorch.calls import Kind, Tensor
 from antichain.pytorch.operators.table import ROWS, given, pair
 from antichain.translation import Joined, Padded, only, refuse_if, same_padding
 
+MOST_PIXELS = 256  # of a max pool's window, which the program numbers in a byte
+
 row = functools.partial(ROWS.row, samples=True)
 
 
@@ -127,8 +129,10 @@ def adaptive_max_pool2d(t, x, output_size, return_indices=False):
     size = [m or n for n, m in zip(x.shape[2:], both_of(output_size))]
     said = f"adaptive_max_pool2d of {x.shape[2:]} pixels to {size}, which do not divide them,"
     refuse_if(any(n % m for n, m in zip(x.shape[2:], size)), said)
-    kernel = [n // m for n, m in zip(x.shape[2:], size)]
-    y = t.emit("max_pool", [x], {"kernel": kernel, "stride": kernel})
+    h, w = (n // m for n, m in zip(x.shape[2:], size))
+    if h * w > MOST_PIXELS:  # the first of equal ones is the same by rows and then by columns
+        x, w = t.emit("max_pool", [x], {"kernel": [1, w], "stride": [1, w]}, helper=True), 1
+    y = t.emit("max_pool", [x], {"kernel": [h, w], "stride": [h, w]})
     return y if t.call.shape else (y, None)  # ATen's has the indices, too
 
 

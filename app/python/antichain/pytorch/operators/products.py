@@ -2,13 +2,15 @@
 
 import math
 
+import torch
+
 from antichain.pytorch.attention import causal as hides_later, hides
 from antichain.pytorch.calls import Kind, Tensor
 from antichain.pytorch.operators.reductions import sum_of
 from antichain.pytorch.operators.shapes import beside_others, taken
 from antichain.pytorch.operators.table import ROWS
 from antichain.pytorch.translate import parameter
-from antichain.translation import Looked, Value, natural, only, refuse_if
+from antichain.translation import Looked, Value, Widened, natural, only, refuse_if
 
 
 @ROWS.row("matmul", "bmm", "mm", "mv", raw=True)
@@ -46,17 +48,26 @@ def scaled_dot_product_attention(
     t, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
 ):
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-    if isinstance(attn_mask, Tensor) and attn_mask.name in t.constants:
-        hidden = hides(t.constants[attn_mask.name])
+    numbers = t.constants.get(attn_mask.name) if isinstance(attn_mask, Tensor) else None
+    if numbers is not None:
+        hidden = hides(numbers)
+        name = "" if attn_mask.name.startswith("constant.") else f" {attn_mask.name}"
+        said = f"an attention mask{name} that hides every position of some row"
+        refuse_if(hidden is not None and hidden.all(-1).any(), said)
         later = None if hidden is None else hides_later(hidden)
         if later is not None:
             attn_mask, is_causal = None, is_causal or later
     if attn_mask is None:
         return t.attention(query, key, value, bool(is_causal), dropout_p, scale)
     refuse_if(is_causal, "attention that is causal and has another mask, too,")
+    query, key, value = (t.tensor(x) for x in (query, key, value))
     turned = (*natural(query.rank - 2), query.rank - 1, query.rank - 2)
     scores = t.matmul(t.formula(["multiply a b"], query, scale), key.permuted(turned))
-    scores = t.formula(["add a b"], scores, attn_mask)
+    mask = attn_mask.of if isinstance(attn_mask, Widened) else attn_mask
+    given = t.call.kwargs["attn_mask"]
+    seen = numbers.dtype is torch.bool if numbers is not None else getattr(given, "truth", False)
+    steps = ["where b a c"] if seen else ["add a b"]
+    scores = t.formula(steps, scores, mask, *[-math.inf] * seen)
     return t.matmul(t.dropout(t.softmax(scores, scores.rank - 1), "dropout", dropout_p), value)
 
 
@@ -72,8 +83,14 @@ def rotary(t, x, theta):
 
 
 @ROWS.row("embedding", raw=True)
-def embedding(t, weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
+def embedding(
+    t, first, indices=None, padding_idx=-1, max_norm=None, norm_type=2.0, scale_grad_by_freq=False,
+    sparse=False, weight=None,
+):  # fmt: skip
+    refuse_if(max_norm is not None, "embedding with max_norm")
     refuse_if(scale_grad_by_freq, "embedding with scale_grad_by_freq")
+    # PyTorch's function for users has the weight behind the places.
+    weight, indices = (first, indices) if weight is None else (weight, first)
     if isinstance(indices, Tensor) and indices.name in t.constants:
         places = t.constants[indices.name]
         same = places.dim() == 1 or places.dim() == 2 and bool((places == places[:1]).all())

@@ -186,9 +186,10 @@ def repeat(t, x, *times, repeats=None, dims=None):
 def beside_others(t, tensors):
     """Returns tensors as values, constants among them without samples where the others have none."""
     known = [isinstance(x, Tensor) and x.kind is Kind.constant for x in tensors]
-    like = t.tensor(tensors[known.index(False)])
+    values = [None if is_known else t.tensor(x) for x, is_known in zip(tensors, known)]
+    like = next(x for x in values if x is not None)
     beside = lambda x: t.tensor(x) if like.sampled else t.constant_beside(x, like)
-    return [beside(x) if is_known else t.tensor(x) for x, is_known in zip(tensors, known)]
+    return [beside(x) if value is None else value for x, value in zip(tensors, values)]
 
 
 @ROWS.row("cat", raw=True)
@@ -350,9 +351,22 @@ def flip(t, x, *dims, **named):
 @ROWS.row("index", joined=True)
 def index(t, x, indices):
     axes = [axis for axis, places in enumerate(indices) if places is not None]
-    refuse_if(len(axes) != 1, "an index of several axes by tensors")
-    places = t.places_of(indices[axes[0]])
-    return t.reshape(ROWS.make(t, "taken", [x, axes[0], places], {}), t.call.shape)
+    refuse_if(len(axes) > 1 and not own_axes(indices, axes), "an index of several axes by tensors")
+    for axis in axes:
+        x = ROWS.make(t, "taken", [x, axis, t.places_of(indices[axis])], {})
+    return t.reshape(x, t.call.shape)
+
+
+def own_axes(indices, axes):
+    """Says whether of several indices each gives an axis of the result, in their order."""
+    rank = max(len(indices[axis].shape) for axis in axes)
+    wide = []
+    for axis in axes:
+        shape = (1,) * (rank - len(indices[axis].shape)) + tuple(indices[axis].shape)
+        wide.append([at for at, extent in enumerate(shape) if extent > 1])
+    side_by_side = axes == [*range(axes[0], axes[0] + len(axes))]
+    places = sum(wide, [])
+    return side_by_side and max(map(len, wide)) == 1 and places == sorted({*places})
 
 
 @ROWS.row("index_select")
