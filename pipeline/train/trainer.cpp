@@ -17,6 +17,7 @@
 #include "pipeline/host/seconds.h"
 #include "pipeline/host/stop_signals.h"
 #include "pipeline/run/loss_means.h"
+#include "pipeline/run/shard_exchange.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/train/best_watch.h"
 #include "pipeline/train/exchange_norm.h"
@@ -44,6 +45,7 @@ class Trainer {
   Trainer(RankModel& model, const Profile& profile, const Plan& plan, const Schedule& schedule,
           const DataSplits& data, Transport& transport, const TrainOptions& options, TrainObserver& observer)
       : model_(model),
+        transport_(transport),
         job_(transport.job()),
         options_(options),
         observer_(observer),
@@ -65,7 +67,7 @@ class Trainer {
         position_(options.start),
         best_(options.patience, options.start.best),
         last_(options.start.last),
-        checkpointer_(options.checkpoint, options.start, model, seat_, job_,
+        checkpointer_(options.checkpoint, options.start, model, seat_, transport,
                       [&](const CheckpointReport& report) { observer.on_checkpoint(report); }),
         boundary_(job_, checkpointer_, options.deadline, lag(), total_ - options.start.step),
         results_(job_, boundary_),
@@ -400,7 +402,7 @@ class Trainer {
       sum.correct += part.correct;
       --under_way;
     };
-    model_.swap_averages();
+    swap_averages(model_, transport_);
     for (int64_t batch = 0; batch < test_samples_.sampler().batches(); ++batch) {
       test_samples_.position = {.epoch = 0, .batch = batch};
       test_samples_.next.reset();
@@ -415,7 +417,7 @@ class Trainer {
       if (verdict = boundary_.pass_batch(); !verdict.stop.empty()) break;
     }
     while (under_way > 0) end_oldest();
-    model_.swap_averages();
+    swap_averages(model_, transport_);
     if (!verdict.stop.empty()) stop(verdict);
     job_.activity().doing("waiting for the other ranks to end the evaluation");
     results_.tell(sum);
@@ -423,6 +425,7 @@ class Trainer {
   }
 
   RankModel& model_;
+  Transport& transport_;
   Job& job_;
   const TrainOptions& options_;
   TrainObserver& observer_;
