@@ -50,6 +50,9 @@ StageRunner::StageRunner(RankModel& model, const Profile& profile, const Plan& p
       const Shards shards = shards_of(step_network(graph_, model.optimiser()), profile, plan, actions, seat);
       sum_.emplace(model, memory, shards, seat, program_.channels, *device_);
       ANTICHAIN_CHECK(shards.of_state() == model.shards().of_state(), "the model has the plan's shards");
+      if (shards.of_state() && (transport.ordered() || !model.context().backend().host_memory()))
+        throw Error("the plan shards the optimiser, which works on CPU ranks so far",
+                    "plan with --shard-optimiser off", ExitCode::usage);
       if (shards.of_state()) shards_.emplace(model, transport, program_.channels + int(SumChannel::weights));
     }
   }
