@@ -119,12 +119,9 @@ void add_planning_options(CLI::App& app, PlanningOptions& o) {
       checked_by([](const std::string& text) { parse_replicas(text); }, {"off", "auto"}),
       "off, auto, or devices of every stage: r0,r1,…", {last_bits});
   add("--shard-optimiser NAME", o.shard_optimiser, one_of("answer", {"auto", "on", "off"}),
-      "whether each replica of a stage holds only its part of what the optimiser keeps, and updates it "
-      "(ZeRO-1, "
-      "on CPU ranks): on; off; auto: with --replicas auto and a limit of memory, where a plan then fits or "
-      "is "
-      "no slower",
-      {last_bits});  // by the replicas; it changes no bit of given ones
+      "whether each replica of a stage has and updates its part of the optimiser's state (ZeRO-1, on CPU "
+      "ranks): on; off; auto: with --replicas auto and a limit of memory, where that fits or is no slower",
+      {speed});
   add("--cuts LIST|FILE", o.cuts, {},
       "for handsplit: the last node of every stage but the last, a,b,…, or a cut file [those shipped for the "
       "model]",

@@ -262,7 +262,7 @@ TEST(Exhaustive, AutomaticReplicas) {
 
 TEST(Exhaustive, ReplicasPerStageWithMemory) {
   const Counts counts =
-      sweep(600, 8, 3, [](std::mt19937& random, const Profile& profile, PlanOptions& options) {
+      sweep(800, 8, 3, [](std::mt19937& random, const Profile& profile, PlanOptions& options) {
         for (int s = 0; s < options.stages; ++s) options.replicas.of_stage.push_back(1 + int(random() % 2));
         options.cluster = equal_devices(6, byte_a_nanosecond);
         options.shard_optimiser = random() % 2;
