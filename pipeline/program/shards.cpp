@@ -17,12 +17,15 @@ class SharingOut {
   // Begins a bucket, whose gradients lie there.
   void begin(int64_t begin_bytes) { run_ = {begin_bytes, 0}, for_all_ = !state_; }
 
-  void add(const StepWeight& weight) {
-    const bool whole = state_ && weight.whole && !weight.shared, for_all = !state_ || weight.shared;
-    if (whole || for_all != for_all_) end_run();
+  // `alike` says whether all stages that have the weight have equally many replicas.
+  void add(const StepWeight& weight, bool alike) {
+    const bool for_all = !state_ || !alike || (weight.shared && weight.whole);
+    const bool alone = !for_all && (weight.whole || weight.shared);
+    if (alone || for_all != for_all_) end_run();
     for_all_ = for_all;
     run_.bytes += weight.room_bytes;
-    if (!whole) return;
+    if (!alone) return;
+    if (!weight.whole) return end_run();
     const auto least = std::ranges::min_element(whole_bytes_);
     *least += weight.room_bytes;
     add(run_, int(least - whole_bytes_.begin()), false);
@@ -55,6 +58,19 @@ class SharingOut {
   ByteRange run_;
   bool for_all_ = true;
 };
+
+// Says whether all stages that have this weight of the node have so many replicas.
+bool alike(const StepWeight& weight, int node, const Profile& profile, const Plan& plan, int replicas) {
+  if (!weight.shared) return true;
+  const auto& own = profile.nodes[size_t(node)].shared;
+  const auto use = std::ranges::find(own, weight.param, &SharedUse::param);
+  return use != own.end() && std::ranges::all_of(plan.stages, [&](const PlanStage& stage) {
+           return int(stage.ranks.size()) == replicas || std::ranges::none_of(stage.nodes, [&](int n) {
+                    const auto& others = profile.nodes[size_t(n)].shared;
+                    return std::ranges::find(others, use->weight, &SharedUse::weight) != others.end();
+                  });
+         });
+}
 
 }  // namespace
 
@@ -98,7 +114,8 @@ Shards shards_of(const StepNetwork& network, const Profile& profile, const Plan&
        gradient_buckets(profile, stage.nodes, std::max(1, buckets_in(of_rank, seat.stage)))) {
     out.begin(begins[size_t(bucket.first)]);
     for (size_t i = size_t(bucket.first); i < end; ++i)
-      for (const StepWeight& weight : network[size_t(stage.nodes[i])].weights) out.add(weight);
+      for (const StepWeight& weight : network[size_t(stage.nodes[i])].weights)
+        out.add(weight, alike(weight, stage.nodes[i], profile, plan, seat.replicas));
     out.end_bucket();
     end = size_t(bucket.first);
   }

@@ -9,8 +9,10 @@
 //                          bytes of such, so that none has more than 1 / r of them and the largest one
 //                          (Graham, "Bounds on Multiprocessing Timing Anomalies", SIAM Journal on Applied
 //                          Mathematics, 1969)
-//   sharded, of several    a weight that several nodes have is cut into equal parts, but their sums go to
-//   nodes                  all, because they are added up over the nodes, and each replica updates it
+//   sharded, of several    a weight that several nodes have is cut into r equal parts in each of them. The
+//   nodes                  sums are then added up over the nodes, part by part, so their stages must have
+//                          equally many replicas. If not, or if its update needs all of it, the sums go to
+//                          all, and each replica updates it
 //
 // Gradients here are those of a stage, which lie one behind the other (pipeline/stage/rank_model.h).
 #pragma once

@@ -32,6 +32,7 @@ StepNetwork step_network(const Graph& graph, const Optimiser& optimiser) {
     for (size_t i = 0; i < node.signature.params.size(); ++i)
       if (const ParamSpec& param = node.signature.params[i]; param.trained)
         of.weights.push_back({.room_bytes = part_room(node.param(i).bytes()),
+                              .param = int(i),
                               .shared = graph.shared().contains(full_name(node, param)),
                               .whole = !updates_by_element(optimiser, param)});
   }
@@ -61,7 +62,7 @@ StepNetwork step_network(const Profile& profile) {
     int64_t own_bytes = node.cost.param_bytes;
     for (const SharedUse& use : node.shared) {
       of.shared[use.param] = flat(use.bytes);
-      of.weights.push_back({.room_bytes = part_room(use.bytes), .shared = true});
+      of.weights.push_back({.room_bytes = part_room(use.bytes), .param = use.param, .shared = true});
       own_bytes -= use.bytes;
     }
     of.weights.push_back({.room_bytes = part_room(own_bytes)});

@@ -13,6 +13,7 @@ namespace antichain {
 // A StepWeight is a parameter that is trained, as its gradient lies among those of the stage.
 struct StepWeight {
   int64_t room_bytes = 0;
+  int param = -1;       // index; −1 for all that a profile does not tell apart
   bool shared = false;  // whether other nodes have it, too
   bool whole = false;   // whether its update needs all of it (framework/by_element.h)
 };

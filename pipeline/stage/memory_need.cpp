@@ -1,6 +1,8 @@
 #include "pipeline/stage/memory_need.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "data/loader.h"
@@ -30,12 +32,14 @@ int64_t weight_bytes(const Node& node, const Optimiser& optimiser) {
 int64_t slots_elsewhere(const Graph& graph, const std::vector<NodeId>& nodes, const Optimiser& optimiser,
                         const Shards& shards) {
   int64_t bytes = 0, begin = 0;
+  std::set<std::string> known;  // a weight that several nodes have is held once
   for (const NodeId id : nodes)
     for (size_t i = 0; i < graph[id].signature.params.size(); ++i) {
       const ParamSpec& param = graph[id].signature.params[i];
       if (!param.trained) continue;
       const ByteRange gradient{begin, graph[id].param(i).bytes()};
       begin += part_room(gradient.bytes);
+      if (!known.insert(full_name(graph[id], param)).second) continue;
       for (const Share& share : shards.of_weight(gradient))
         if (share.owner != shards.own) bytes += int64_t(slots_of(optimiser, param).size()) * share.of.bytes;
     }

@@ -123,7 +123,7 @@ TEST(PlanTask, Replicas) {
 
 Plan plan_of(const Profile& profile, const PlanTask& task) { return obtain_plan({}, profile, task); }
 
-// Five nodes of 100 bytes of weights, with Adam's slots, and as many of output. A replica of two needs 2 x 500
+// Five nodes of 100 bytes of weights, with Adam's slots, and as many of output. A replica of two needs 1000
 // bytes for weights and gradients, 250 for the other's gradients, 500 for outputs, and 1000 for slots, or 500
 // where they are shared out.
 TEST(PlanTask, ReplicasShareOutTheOptimiserWhereThatFits) {

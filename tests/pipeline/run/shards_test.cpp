@@ -90,7 +90,10 @@ INSTANTIATE_TEST_SUITE_P(
                       ShardCase{"every_edge", "muon", {2}}, ShardCase{"every_edge", "muon", {3}},
                       ShardCase{"every_edge", "muon", {4}}, ShardCase{"every_edge", "muon", {2, 1}},
                       ShardCase{"every_edge", "muon", {2, 3}}, ShardCase{"tied", "adamw", {2}},
-                      ShardCase{"tied", "muon", {2, 3}}, ShardCase{"siamese", "adamw", {3, 1}}));
+                      ShardCase{"tied", "adamw", {2, 2}}, ShardCase{"tied", "muon", {3, 3}},
+                      ShardCase{"tied", "muon", {2, 3}}, ShardCase{"siamese", "adamw", {2, 2}},
+                      ShardCase{"siamese", "muon", {3}}, ShardCase{"unrolled", "sgd", {2}},
+                      ShardCase{"repeated", "adamw", {2, 2}}, ShardCase{"siamese", "adamw", {3, 1}}));
 
 // A CountingTransport counts the bytes that its rank sends.
 class CountingTransport : public TransportOver {
@@ -143,8 +146,7 @@ TEST(ShardsOfState, AreAnEqualPartAndTheLargestPieceAtMost) {
         const Profile profile = priced_by_flops(unpriced(graph, device.description(), *optimiser));
         const Plan plan = shared_out({replicas}, true)(profile, replicas);
         const Schedule schedule = make_schedule(profile, plan, Policy::one_f_one_b, replicas);
-        int64_t all = 0, largest = 0, held = 0;
-        for (const NodeId id : plan.stages[0].nodes) all += slot_bytes(*optimiser, graph[id]);
+        int64_t all = 0, largest = 0, held = 0;  // `all` is counted by each rank
         for (int rank = 0; rank < replicas; ++rank) {
           Context context(device, 1, 0);
           const Shards shards = shards_of(graph, *optimiser, profile, plan, schedule, rank);
@@ -155,12 +157,19 @@ TEST(ShardsOfState, AreAnEqualPartAndTheLargestPieceAtMost) {
             const ParamSpec& spec = graph[use.node].signature.params[size_t(use.param)];
             const int64_t bytes = int64_t(slots_of(*optimiser, spec).size()) *
                                   sharded[use.node].params[size_t(use.param)].bytes();
+            all += bytes;
             if (shares.size() <= 1) largest = std::max(largest, bytes);
           });
           held += own;
-          EXPECT_LE(own, all / replicas + largest) << model << " " << name << " " << replicas;
+          const auto weights = [&](bool shards) {
+            return step_need(graph, *optimiser, profile, shared_out({replicas}, shards)(profile, replicas),
+                             schedule, rank)
+                .weights;
+          };
+          EXPECT_EQ(weights(false) - weights(true), all / (rank + 1) - own) << "as is predicted";
+          EXPECT_LE(own, all / (rank + 1) / replicas + largest) << model << " " << name << " " << replicas;
         }
-        if (std::string(model) != "tied") EXPECT_EQ(held, all) << "each slot is somewhere, once";
+        EXPECT_EQ(held, all / replicas) << "each slot is somewhere, once: " << model << " " << name;
       }
 }
 
