@@ -11,7 +11,7 @@
 // a run that is resumed corrects as if it had not stopped. A step that is skipped counts in t.
 #pragma once
 
-#include "framework/optimiser.h"
+#include "framework/by_element.h"
 #include "framework/weight_decay.h"
 
 namespace antichain {
@@ -22,7 +22,7 @@ struct AdamWOptions {
   DecayGroups decay_groups = DecayGroups::weights;
 };
 
-class AdamW : public Optimiser {
+class AdamW : public Optimiser, public UpdatesByElement {
  public:
   explicit AdamW(const AdamWOptions& options) : options(options) {}
   std::string_view name() const override { return "adamw"; }

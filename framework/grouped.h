@@ -38,5 +38,7 @@ class Grouped : public Optimiser {
 
 // Returns the optimiser as a Grouped one, or nullptr where all parameters are of one group.
 const Grouped* grouped(const Optimiser&);
+// Returns what follows the gradients, with the settings of the first group: neither Averaged nor Grouped.
+const Optimiser& of_one_group(const Optimiser&);
 
 }  // namespace antichain

@@ -21,6 +21,8 @@ int64_t Muon::scratch_bytes(const ParamSpec& spec, const TensorSpec& lies) const
   return is_orthogonalised(spec) ? MuonScratch(matrix_of(spec.shape), lies.elements()).bytes() : 0;
 }
 
+bool Muon::by_element(const ParamSpec& spec) const { return !is_orthogonalised(spec); }
+
 MuonFactors factors_of(const MuonOptions& o, const Shape& shape) {
   const MatrixSize size = matrix_of(shape);
   return {.of_mean = float(1 - double(o.momentum)),

@@ -27,13 +27,14 @@ struct MuonOptions {
   AdamWOptions adamw = {.weight_decay = 0.1};  // its decay and groups are for matrices, too
 };
 
-class Muon : public Optimiser, public NeedsScratch {
+class Muon : public Optimiser, public NeedsScratch, public UpdatesByElement {
  public:
   explicit Muon(const MuonOptions& options) : options(options) {}
   std::string_view name() const override { return "muon"; }
   std::string str() const override;
   std::vector<std::string> slots(const ParamSpec&) const override;
   int64_t scratch_bytes(const ParamSpec&, const TensorSpec& lies) const override;
+  bool by_element(const ParamSpec&) const override;  // all but matrices
 
   const MuonOptions options;
 };

@@ -9,7 +9,7 @@
 // v is the slot "momentum". With a momentum of 0 there is no slot, and w ← w − rate · g.
 #pragma once
 
-#include "framework/optimiser.h"
+#include "framework/by_element.h"
 #include "framework/weight_decay.h"
 
 namespace antichain {
@@ -21,7 +21,7 @@ struct SgdOptions {
   DecayGroups decay_groups = DecayGroups::all;
 };
 
-class Sgd : public Optimiser {
+class Sgd : public Optimiser, public UpdatesByElement {
  public:
   explicit Sgd(const SgdOptions& options) : options(options) {}
   std::string_view name() const override { return "sgd"; }

@@ -6,17 +6,29 @@
 
 namespace antichain {
 
-// The lanes are independent sums, so that compilers make vectors of them.
-constexpr double sum_of_squares(const float* x, int64_t count) {
-  constexpr int lanes = 8;
+// The lanes are independent sums, so that compilers make vectors of them. Numbers may be added in parts, of
+// which all but the last have a multiple of `lanes`.
+struct SquareSum {
+  static constexpr int lanes = 8;
   double sums[lanes] = {};
-  int64_t i = 0;
-  for (; i + lanes <= count; i += lanes)
-    for (int lane = 0; lane < lanes; ++lane) sums[lane] += double(x[i + lane]) * double(x[i + lane]);
-  for (int lane = 0; i < count; ++i, ++lane) sums[lane] += double(x[i]) * double(x[i]);
-  double sum = 0;
-  for (const double lane : sums) sum += lane;
-  return sum;
+
+  constexpr void add(const float* x, int64_t count) {
+    int64_t i = 0;
+    for (; i + lanes <= count; i += lanes)
+      for (int lane = 0; lane < lanes; ++lane) sums[lane] += double(x[i + lane]) * double(x[i + lane]);
+    for (int lane = 0; i < count; ++i, ++lane) sums[lane] += double(x[i]) * double(x[i]);
+  }
+  constexpr double total() const {
+    double sum = 0;
+    for (const double lane : sums) sum += lane;
+    return sum;
+  }
+};
+
+constexpr double sum_of_squares(const float* x, int64_t count) {
+  SquareSum sum;
+  sum.add(x, count);
+  return sum.total();
 }
 
 // Returns the factor that clips a vector of this norm to `most`; 1 where the norm is not finite.

@@ -228,7 +228,8 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   });
   // 5. Train, evaluating over the whole test set now and then.
   add_plan(facts.setting, plan, profile);
-  RankModel model(graph, nodes_of_rank(plan, job.rank()), rank.context, options.seed, optimiser);
+  RankModel model(graph, nodes_of_rank(plan, job.rank()), rank.context, options.seed, optimiser,
+                  shards_of(graph, *optimiser, profile, plan, schedule, job.rank()));
   if (beginning.checkpoint.empty())
     start_from(initial, init, model, rank);
   else

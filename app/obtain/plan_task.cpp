@@ -188,6 +188,7 @@ PlanTask plan_task(const PlanningOptions& planning, const GivenFiles& given, con
   options.max_states = planning.max_states;
   options.recompute = task.recomputation.automatic;
   options.replicas = parse_replicas(planning.replicas);
+  options.shard_optimiser = planning.shard_optimiser == "on";
   // 1. Find the number of stages.
   if (planning.plan_file.empty()) options.chunks = chunks_of(planning, task.policy);
   const Cluster cluster = planning.cluster_file.empty()
@@ -210,6 +211,9 @@ PlanTask plan_task(const PlanningOptions& planning, const GivenFiles& given, con
   }
   options.cluster = cluster_of(planning, cluster, task.given ? devices_of(*task.given) : options.devices());
   if (task.given) check_devices(*task.given, options.cluster);
+  // Only ranks in host memory can share out the optimiser's state.
+  task.may_shard = planning.shard_optimiser == "auto" && options.replicas.automatic &&
+                   options.cluster.limits_memory() && profile.link_way.empty();
   if (profile.ids_are_names && task.policy.halves)
     task.backward_split = fmt::format(
         "Backward times of PipeDream's profile: {:.4g} % for the weight half, where there is one\n",
@@ -218,7 +222,9 @@ PlanTask plan_task(const PlanningOptions& planning, const GivenFiles& given, con
   return task;
 }
 
-Plan plan_here(const Profile& profile, const PlanTask& task) {
+namespace {
+
+Plan plan_as_asked(const Profile& profile, const PlanTask& task) {
   if (task.recomputation.none() || task.recomputation.automatic)
     return task.choice.plan(profile, task.options, task.method);
   Plan plan = task.choice.plan(recomputing(profile, task.recomputation), task.options, task.method);
@@ -226,6 +232,22 @@ Plan plan_here(const Profile& profile, const PlanTask& task) {
   Plan judged = task.choice.judge(profile, plan, task.options);
   judged.planning_s = plan.planning_s;
   return judged;
+}
+
+}  // namespace
+
+Plan plan_here(const Profile& profile, const PlanTask& task) {
+  if (!task.may_shard) return plan_as_asked(profile, task);
+  std::optional<Plan> whole;
+  try {
+    whole = plan_as_asked(profile, task);
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::bad_input) throw;
+  }
+  PlanTask sharding = task;
+  sharding.options.shard_optimiser = true;
+  const Plan sharded = plan_as_asked(profile, sharding);
+  return whole && whole->objective_s() < sharded.objective_s() ? *whole : sharded;
 }
 
 Plan obtain_plan(const GivenFiles& given, const Profile& profile, const PlanTask& task) {

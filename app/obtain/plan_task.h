@@ -19,6 +19,7 @@ struct PlanTask {
   ScheduleChoice choice;                // what it names; 1f1b for a file
   std::optional<Plan> given = {};       // of --plan, validated
   Recomputation recomputation = {};     // of what is planned here
+  bool may_shard = false;               // whether plans that shard the optimiser are tried, too
   std::string link;                     // its speed, and where that comes from
   std::string backward_split;  // a line about it, where the schedule has halves that were not measured
 };

@@ -118,6 +118,10 @@ void add_planning_options(CLI::App& app, PlanningOptions& o) {
   add("--replicas LIST", o.replicas,
       checked_by([](const std::string& text) { parse_replicas(text); }, {"off", "auto"}),
       "off, auto, or devices of every stage: r0,r1,…", {last_bits});
+  add("--shard-optimiser NAME", o.shard_optimiser, one_of("answer", {"auto", "on", "off"}),
+      "whether each replica of a stage has and updates its part of the optimiser's state (ZeRO-1, on CPU "
+      "ranks): on; off; auto: with --replicas auto and a limit of memory, where that fits or is no slower",
+      {speed});
   add("--cuts LIST|FILE", o.cuts, {},
       "for handsplit: the last node of every stage but the last, a,b,…, or a cut file [those shipped for the "
       "model]",
@@ -140,7 +144,8 @@ void add_planning_options(CLI::App& app, PlanningOptions& o) {
       "bandwidth between devices, such as 12GB; 0: infinite [the cluster's, else the profile's]", {speed});
   add("--link-latency-s TIME", o.link_latency_s, time_between(0, 1e6),
       "latency between devices, such as 20us [the cluster's, else the profile's]", {speed});
-  for (const char* of_the_search : {"--method", "--replicas", "--cuts", "--max-states", "--recompute"})
+  for (const char* of_the_search :
+       {"--method", "--replicas", "--shard-optimiser", "--cuts", "--max-states", "--recompute"})
     app.get_option(of_the_search)->excludes("--plan");
 }
 
@@ -148,6 +153,10 @@ void check(const PlanningOptions& o, const std::string& schedule, bool all_metho
   if (objective(o.objective) == Objective::period && parse_overlap(o.overlap_steps) == Steps::apart)
     throw Error("--objective period is the period of steps that overlap, but --overlap-steps is off",
                 "leave out one of them", ExitCode::usage);
+  if (o.shard_optimiser == "on" && !all_methods && parse_replicas(o.replicas).off() &&
+      method(o.method) != Method::data_parallel)
+    throw Error("--shard-optimiser on shares the optimiser's state out among replicas, but there are none",
+                "give --replicas, or leave it out", ExitCode::usage);
   if (o.backward_split && o.profile_file.empty())
     throw Error(
         "--backward-split is for times in PipeDream's graph.txt, but a profile is to be measured here",

@@ -27,6 +27,7 @@ struct PlanningOptions {
   bool at_most = false;
   std::string method{name_of(Method::antichain)}, objective{name_of(default_objective)};
   std::string replicas = "off";                       // or auto, or a count for every stage
+  std::string shard_optimiser = "auto";               // or on, off
   std::string cuts;                                   // node names, or the name of a file
   std::optional<double> backward_split;               // of PipeDream's graph.txt; empty: default_weight_share
   double link_bytes_per_s = -1, link_latency_s = -1;  // negative: as the cluster or the profile says

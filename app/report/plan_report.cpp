@@ -172,6 +172,9 @@ std::string describe(const Plan& plan, const Profile& profile, const PlanTask& t
   if (shown.shares)
     text += hanging("", 2,
                     "(compute: of each replica for one micro-batch of all, with its part of the all-reduce)");
+  if (plan.shard_optimiser)
+    text += hanging("", 2,
+                    "(memory: each replica holds and updates its part of what the optimiser keeps: ZeRO-1)");
   text += "\n" +
           labelled(has_several_stages_a_rank(plan) ? "Slowest rank" : "Slowest stage", slowest(plan, all)) +
           labelled("Lower bound", bound(plan, task)) + labelled("Gap", gap(plan));

@@ -17,6 +17,7 @@
 #include "framework/paths.h"
 #include "framework/say.h"
 #include "partition/plan/plan.h"
+#include "pipeline/run/shard_exchange.h"
 #include "pipeline/train/weights_io.h"
 #include "pipeline/transport/agree.h"
 
@@ -101,7 +102,8 @@ void RunRecord::begin(const TrainCommandOptions& options, const JobStart& job, c
   write_file(folder_ + "/plan.json", to_json(plan, profile));
 }
 
-std::string RunRecord::keep_weights(RankModel& model, Job& job) const {
+std::string RunRecord::keep_weights(RankModel& model, Transport& transport) const {
+  Job& job = transport.job();
   if (folder_.empty()) return "";
   const Progress::Disk disk(job.activity(), "writing the weights to " + folder_);
   const auto keep = [&](const char* name) {
@@ -116,9 +118,9 @@ std::string RunRecord::keep_weights(RankModel& model, Job& job) const {
     });
   };
   std::string lost = keep("weights.h5");
-  if (!model.swap_averages()) return lost;
+  if (!swap_averages(model, transport)) return lost;
   const std::string averages_lost = keep("weights-ema.h5");
-  model.swap_averages();
+  swap_averages(model, transport);
   return lost.empty() ? averages_lost : lost;
 }
 

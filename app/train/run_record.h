@@ -36,7 +36,7 @@ class RunRecord {
              const Plan&) const;
   // Collective, after the last step. Writes the weights of all stages. Returns why they could not be written,
   // or "", on every rank.
-  std::string keep_weights(RankModel&, Job&) const;
+  std::string keep_weights(RankModel&, Transport&) const;
 
  private:
   std::string folder_;

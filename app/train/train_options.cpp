@@ -94,6 +94,10 @@ void check(const TrainCommandOptions& o) {
   if (o.machine.transport == "nccl" && o.machine.device == "cpu")
     throw Error("--transport nccl moves tensors from GPU to GPU, but the ranks compute on the CPU",
                 another_device, ExitCode::usage);
+  if (o.planning.shard_optimiser == "on" && o.machine.device != "cpu")
+    throw Error(
+        fmt::format("--shard-optimiser works on CPU ranks so far, but --device is {}", o.machine.device),
+        "leave it out", ExitCode::usage);
   if (o.augment == "device" && o.machine.device == "cpu" && o.machine.why_cpu.empty())
     throw Error("--augment device has a GPU make the images, but the ranks compute on the CPU",
                 another_device, ExitCode::usage);

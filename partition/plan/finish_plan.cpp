@@ -85,6 +85,7 @@ Plan finish_plan(const Profile& profile, const PlanOptions& options, std::vector
   plan.method = method;
   plan.objective = options.objective;
   plan.stages = std::move(stages);
+  plan.shard_optimiser = options.shard_optimiser && has_replicas(plan);
   int64_t bottleneck = 0;
   const std::vector<StagePrice> prices = price(plan, profile, options);
   for (const RankPrice& rank : price_by_rank(plan, prices)) bottleneck = std::max(bottleneck, rank.busy_ns);

@@ -160,6 +160,7 @@ std::string plan_hash(const Plan& plan) {
   for (size_t s = 0; s < plan.stages.size(); ++s)
     if (!plan.stages[s].recomputed.empty())
       text += fmt::format("\n{} recomputes {}", s, fmt::join(plan.stages[s].recomputed, ","));
+  if (plan.shard_optimiser) text += "\nsharded optimiser";
   return fmt::format("{:016x}", hash_bytes(text));
 }
 

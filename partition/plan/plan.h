@@ -32,6 +32,8 @@ struct Plan {
   std::string method;  // that made these stages; "by hand" where they were written or edited in a file
   std::optional<Objective> objective;  // none where a person wrote the plan
   std::vector<PlanStage> stages;
+  // Whether the replicas of a stage share out the optimiser's state (ZeRO-1, pipeline/program/shards.h).
+  bool shard_optimiser = false;
   double bottleneck_s =
       0;              // the slowest stage; where the objective counts transfers, or the slowest boundary
   double step_s = 0;  // predicted by simulation, from an empty pipeline to an empty one; 0: not simulated

@@ -213,6 +213,7 @@ Plan read_plan(const std::string& text, const std::string& origin, const Profile
   plan.model = file.at("model").string();
   plan.graph_hash = file.at("graph_hash").string();
   read_figures(file, plan);
+  if (file.has("shard_optimiser")) plan.shard_optimiser = file.at("shard_optimiser").boolean();
   StageReader stages(profile);
   for (const JsonReader& element : file.at("stages").elements())
     plan.stages.push_back(stages.read(element, int(plan.stages.size())));
@@ -245,7 +246,7 @@ std::string to_json(const Plan& plan, const Profile& profile) {
   "gap": {:.6f},
   "proved_optimal": {},
   "states": {},
-  "planning_ms": {:.3f},
+  "planning_ms": {:.3f},{}
   "stages": [
 {}
   ]
@@ -255,7 +256,8 @@ std::string to_json(const Plan& plan, const Profile& profile) {
       quoted(std::string(plan.objective ? name_of(*plan.objective) : "")),
       json_milliseconds(plan.bottleneck_s), json_milliseconds(plan.step_s), json_milliseconds(plan.period_s),
       json_milliseconds(plan.lower_bound_s), quoted(plan.bound_for), plan.gap(), plan.proved_optimal(),
-      plan.states, plan.planning_s * 1e3, fmt::join(stages, ",\n"));
+      plan.states, plan.planning_s * 1e3, plan.shard_optimiser ? "\n  \"shard_optimiser\": true," : "",
+      fmt::join(stages, ",\n"));
 }
 
 Plan plan_from_json(const std::string& text, const std::string& origin) {

@@ -36,7 +36,8 @@ struct PlanOptions {
   // Of antichain, by the profile: nodes that one stage has, in an order that the stages keep.
   std::vector<std::vector<int>> together;
   int64_t max_states = 1'000'000;
-  bool recompute = false;  // stages may recompute nodes to fit their devices
+  bool recompute = false;        // stages may recompute nodes to fit their devices
+  bool shard_optimiser = false;  // replicas share out the optimiser's state (Plan::shard_optimiser)
 
   int devices() const {  // of all stages together
     const std::vector<int>& r = replicas.of_stage;

@@ -11,8 +11,8 @@ std::vector<int> devices_of(const Plan& plan, const PlanStage& stage) {
   return devices;
 }
 
-StagePrice price_stage(const PlanStage& stage, const std::vector<int>& devices, PipelinePlace at,
-                       const Profile& profile, const PlanOptions& options) {
+StagePrice price_stage(const Plan& plan, const PlanStage& stage, const std::vector<int>& devices,
+                       PipelinePlace at, const Profile& profile, const PlanOptions& options) {
   const StageSum sum = sum_of(profile, stage.nodes, stage.recomputed);
   StagePrice price = {.forward_s = sum.forward_s,
                       .backward_s = sum.backward_s,
@@ -36,7 +36,7 @@ StagePrice price_stage(const PlanStage& stage, const std::vector<int>& devices, 
   for (const int n : stage.recomputed)
     work += work_ns({.forward_s = profile.nodes[size_t(n)].cost.forward_s}, price.speed);
   price.stage_ns = stage_ns(work, gradient, price.devices);
-  price.memory_bytes = memory_bytes(sum, price.in_flight, price.devices);
+  price.memory_bytes = memory_bytes(sum, price.in_flight, price.devices, plan.shard_optimiser);
   return price;
 }
 
@@ -69,7 +69,7 @@ std::vector<StagePrice> price(const Plan& plan, const Profile& profile, const Pl
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     std::vector<int> devices = devices_of(plan, plan.stages[s]);
     at.replicas = int(devices.size());
-    prices.push_back(price_stage(plan.stages[s], devices, at, profile, options));
+    prices.push_back(price_stage(plan, plan.stages[s], devices, at, profile, options));
     prices.back().boundary = after[s];
     at.devices_left -= at.replicas;
     if (s + 1 == plan.stages.size()) break;

@@ -62,6 +62,7 @@ void StageSum::add(const StageSum& other) {
   param_bytes += other.param_bytes;
   held_bytes += other.held_bytes;
   kept_bytes += other.kept_bytes;
+  slot_bytes += other.slot_bytes;
 }
 
 StageSum sum_of(const NodeCost& cost) {
@@ -72,7 +73,8 @@ StageSum sum_of(const NodeCost& cost) {
           .late_weight_s = cost.late_weight_s(),
           .param_bytes = cost.param_bytes,
           .held_bytes = held_bytes(cost),
-          .kept_bytes = kept_bytes(cost)};
+          .kept_bytes = kept_bytes(cost),
+          .slot_bytes = cost.slot_bytes()};
 }
 
 void for_each_shared(const Profile& profile, const std::vector<int>& nodes,
@@ -102,6 +104,7 @@ double copies_update_s(const Profile& profile, const std::vector<int>& nodes) {
 
 void add_shared(StageSum& sum, const Profile& profile, const std::vector<int>& nodes) {
   sum.held_bytes -= held_once_bytes(profile, nodes, true);
+  for_each_shared(profile, nodes, [&](const SharedUse& use, bool) { sum.slot_bytes -= use.slot_bytes; });
   sum.update_s += copies_update_s(profile, nodes);
 }
 
@@ -124,13 +127,24 @@ StageSum sum_of(const Profile& profile, const std::vector<int>& nodes, const std
   return sum;
 }
 
-int64_t memory_bytes(const StageSum& stage, int in_flight, int replicas) {
-  return of_one_replica(memory_bytes_of_all(stage, in_flight, replicas), replicas);
+int64_t memory_bytes(const StageSum& stage, int in_flight, int replicas, bool sharded) {
+  return of_one_replica(memory_bytes_of_all(stage, in_flight, replicas, sharded), replicas);
 }
 
-int64_t memory_bytes_of_all(const StageSum& stage, int in_flight, int replicas) {
+int64_t memory_bytes_of_all(const StageSum& stage, int in_flight, int replicas, bool sharded) {
   return replicas * (stage.held_bytes + in_flight * stage.kept_bytes + stage.again_bytes) +
-         (replicas - 1) * stage.param_bytes;
+         (replicas - 1) * (stage.param_bytes - (sharded ? stage.slot_bytes : 0));
+}
+
+int64_t slots_to_share_out(const ProfileNode& node) {
+  int64_t bytes = node.cost.slot_bytes();
+  for (const SharedUse& use : node.shared) bytes -= use.slot_bytes;
+  return bytes;
+}
+
+UpdateTimes update_times(double update_s, double all_reduce_s, int replicas, bool sharded) {
+  if (!sharded || replicas == 1) return {.reduce_s = all_reduce_s, .update_s = update_s};
+  return {.reduce_s = all_reduce_s / 2, .update_s = update_s / replicas, .gather_s = all_reduce_s / 2};
 }
 
 int one_f_one_b_in_flight(const PipelinePlace& at) {

@@ -16,6 +16,9 @@
 //              backward re-reads it. Where a stage recomputes nodes, working_set.h says what it keeps
 //     again    the largest working set of what is computed again, with gradients in flight (working_set.h)
 //     the last is what the other replicas send of the gradients that this one adds up
+//   sharded    where replicas share out the optimiser's state (ZeRO-1), each holds 1 / r of the slots, but
+//              for weights that several nodes have. It updates 1 / r of the weights, after a half of the
+//              all-reduce, and sends them in the other half
 //   shared     of a weight that several nodes of the stage have, it holds weight and slots once, and each
 //              node's gradient. A stage without the first of all nodes that have it updates a copy, which
 //              takes as long as the first one's update
@@ -75,6 +78,7 @@ struct StageSum {
   double backward_input_s = 0, late_weight_s = 0;  // the halves of backward_s as actions of their own
   int64_t param_bytes = 0, held_bytes = 0, kept_bytes = 0;
   int64_t again_bytes = 0;
+  int64_t slot_bytes = 0;  // of what is held: what replicas may share out
 
   void add(const StageSum&);
 };
@@ -87,8 +91,19 @@ StageSum sum_of(const Profile&, const std::vector<int>& nodes, const std::vector
 
 // The first function returns the bytes of one of the stage's devices, rounded up. The second returns those of
 // all its devices, a sum over nodes without rounding.
-int64_t memory_bytes(const StageSum&, int in_flight, int replicas);
-int64_t memory_bytes_of_all(const StageSum&, int in_flight, int replicas);
+int64_t memory_bytes(const StageSum&, int in_flight, int replicas, bool sharded = false);
+int64_t memory_bytes_of_all(const StageSum&, int in_flight, int replicas, bool sharded = false);
+
+// Returns the slots of a node that replicas may share out: not those of weights that several nodes have.
+int64_t slots_to_share_out(const ProfileNode&);
+
+// UpdateTimes are those of a stage's replicas between their last backward and the next step.
+struct UpdateTimes {
+  double reduce_s = 0;  // adding up the gradients, beside the last backward
+  double update_s = 0;  // on a device of speed 1
+  double gather_s = 0;  // sending the weights after the update
+};
+UpdateTimes update_times(double update_s, double all_reduce_s, int replicas, bool sharded);
 
 // The number of micro-batches that a rank has begun and not finished depends on its place in the pipeline.
 struct PipelinePlace {

@@ -50,7 +50,7 @@ AntichainSearch::AntichainSearch(const Profile& profile, const PlanOptions& opti
       options_(options),
       graph_((check(options, profile), merge(cut_graph(profile), options.together))),
       limited_(options.cluster.limits_memory()),
-      fitter_(profile) {
+      fitter_(profile, options.shard_optimiser) {
   list_lattices();
 }
 

@@ -111,7 +111,7 @@ class BottleneckSearch {
   };
 
   int price_list(const Profile&, const PlanOptions&, const Move&);
-  int memory_list(const Move&);
+  int memory_list(const PlanOptions&, const Move&);
   void make_gates(const Profile&, const PlanOptions&);
   void price_boundaries(const PlanOptions&);
   void set_threshold(int64_t threshold);

@@ -49,7 +49,7 @@ int BottleneckSearch::price_list(const Profile& profile, const PlanOptions& opti
 }
 
 // The memory is that of all the devices of a move's crew together.
-int BottleneckSearch::memory_list(const Move& move) {
+int BottleneckSearch::memory_list(const PlanOptions& options, const Move& move) {
   const auto [place, fresh] = memory_index_.try_emplace({move.in_flight, move.replicas}, int(memory_.size()));
   if (fresh) {
     const CutGraph& graph = dag_.graph();
@@ -57,8 +57,9 @@ int BottleneckSearch::memory_list(const Move& move) {
     for (int v = 0; v < graph.size(); ++v)
       bytes.push_back(memory_bytes_of_all({.param_bytes = graph.param_bytes[v],
                                            .held_bytes = graph.held_bytes[v],
-                                           .kept_bytes = graph.kept_bytes[v]},
-                                          move.in_flight, move.replicas));
+                                           .kept_bytes = graph.kept_bytes[v],
+                                           .slot_bytes = graph.slot_bytes[v]},
+                                          move.in_flight, move.replicas, options.shard_optimiser));
     memory_.push_back(as_doubles(dag_.sums(bytes)));
   }
   return place->second;
@@ -71,7 +72,7 @@ void BottleneckSearch::make_gates(const Profile& profile, const PlanOptions& opt
     Gate gate = {.from = move.from,
                  .crew = placements_.capacity(move.to) - placements_.capacity(move.from),
                  .between_nodes = transfers_count_ && move.arrives_between_nodes};
-    if (goal_ != Goal::time) gate.memory = memory_list(move);
+    if (goal_ != Goal::time) gate.memory = memory_list(options, move);
     if (goal_ != Goal::memory) gate.price = price_list(profile, options, move);
     terms_.push_back({.divisor = move.replicas,
                       .memory_limit = move.memory_bytes > 0 ? double(move.memory_bytes) * move.replicas

@@ -11,8 +11,8 @@ CutGraph grouped(const CutGraph& graph, const std::vector<int>& group, int group
   CutGraph result;
   result.nodes.resize(size_t(groups)), result.inputs.resize(size_t(groups)),
       result.consumers.resize(size_t(groups));
-  for (auto* values :
-       {&result.work_ns, &result.output_bytes, &result.param_bytes, &result.held_bytes, &result.kept_bytes})
+  for (auto* values : {&result.work_ns, &result.output_bytes, &result.param_bytes, &result.held_bytes,
+                       &result.kept_bytes, &result.slot_bytes})
     values->assign(size_t(groups), 0);
   result.output_tensors.assign(size_t(groups), 0);
   for (int v = 0; v < graph.size(); ++v) {
@@ -22,6 +22,7 @@ CutGraph grouped(const CutGraph& graph, const std::vector<int>& group, int group
     result.param_bytes[g] += graph.param_bytes[v];
     result.held_bytes[g] += graph.held_bytes[v];
     result.kept_bytes[g] += graph.kept_bytes[v];
+    result.slot_bytes[g] += graph.slot_bytes[v];
     // What leaves the group is its last node's output in a chain, and all outputs of branches.
     const bool leaves = std::any_of(graph.consumers[v].begin(), graph.consumers[v].end(),
                                     [&](int after) { return group[after] != g; });

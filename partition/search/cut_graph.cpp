@@ -72,6 +72,7 @@ CutGraph cut_graph(const Profile& profile) {
     graph.param_bytes.push_back(node.cost.param_bytes);
     graph.held_bytes.push_back(held_bytes(node.cost));
     graph.kept_bytes.push_back(kept_bytes(node.cost));
+    graph.slot_bytes.push_back(slots_to_share_out(node));
   }
   graph.consumers = consumers_of(graph.inputs);
   for (int v = 0; v < graph.size(); ++v) {
@@ -94,7 +95,7 @@ CutGraph reordered(const CutGraph& graph, const std::vector<int>& order) {
     result.nodes.push_back(graph.nodes[v]);
     result.output_tensors.push_back(graph.output_tensors[v]);
     for (const auto price : {&CutGraph::work_ns, &CutGraph::output_bytes, &CutGraph::param_bytes,
-                             &CutGraph::held_bytes, &CutGraph::kept_bytes})
+                             &CutGraph::held_bytes, &CutGraph::kept_bytes, &CutGraph::slot_bytes})
       (result.*price).push_back((graph.*price)[v]);
   }
   result.consumers = consumers_of(result.inputs);

@@ -19,7 +19,8 @@ struct CutGraph {
   std::vector<int> output_tensors;                  // 1, or 0; more where nodes were merged
   std::vector<int64_t> param_bytes;                 // one copy of the weights
   std::vector<int64_t> held_bytes,
-      kept_bytes;  // of memory: always, and per micro-batch in flight (stage_cost.h)
+      kept_bytes;                   // of memory: always, and per micro-batch in flight (stage_cost.h)
+  std::vector<int64_t> slot_bytes;  // of what is held: what replicas may share out
 
   int size() const { return int(nodes.size()); }
 };

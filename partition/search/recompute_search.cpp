@@ -370,7 +370,7 @@ std::vector<int> RecomputeChoice::of(const std::vector<int>& nodes) const {
 int64_t StageFitter::other_bytes(const std::vector<int>& nodes, const StageSeat& seat) const {
   StageSum sum = sum_of(profile_, nodes);
   sum.kept_bytes = 0;
-  return memory_bytes(sum, seat.in_flight, seat.replicas);
+  return memory_bytes(sum, seat.in_flight, seat.replicas, sharded_);
 }
 
 const std::optional<RecomputeChoice>& StageFitter::fit(const std::vector<int>& nodes,
@@ -384,7 +384,8 @@ const std::optional<RecomputeChoice>& StageFitter::fit(const std::vector<int>& n
 std::optional<RecomputeChoice> StageFitter::choose(const std::vector<int>& nodes,
                                                    const StageSeat& seat) const {
   const StageSum sum = sum_of(profile_, nodes);
-  if (seat.memory_bytes == 0 || memory_bytes(sum, seat.in_flight, seat.replicas) <= seat.memory_bytes)
+  if (seat.memory_bytes == 0 ||
+      memory_bytes(sum, seat.in_flight, seat.replicas, sharded_) <= seat.memory_bytes)
     return RecomputeChoice{.again = std::vector<bool>(nodes.size()), .set = {.kept_bytes = sum.kept_bytes}};
   const int64_t budget = seat.memory_bytes - other_bytes(nodes, seat);
   if (budget < 0) return std::nullopt;

@@ -53,7 +53,9 @@ struct StageSeat {
 // what it chose, and keeps a reference.
 class StageFitter {
  public:
-  explicit StageFitter(const Profile& profile) : profile_(profile), consumers_(profile.consumers()) {}
+  // `sharded` says whether replicas share out the optimiser's state.
+  StageFitter(const Profile& profile, bool sharded)
+      : profile_(profile), sharded_(sharded), consumers_(profile.consumers()) {}
 
   // Returns what a stage has to recompute to fit: nothing, often. It holds until the next call.
   const std::optional<RecomputeChoice>& fit(const std::vector<int>& nodes, const StageSeat&) const;
@@ -66,6 +68,7 @@ class StageFitter {
   std::optional<RecomputeChoice> choose(const std::vector<int>& nodes, const StageSeat&) const;
 
   const Profile& profile_;
+  const bool sharded_;
   std::vector<std::vector<int>> consumers_;
   mutable std::map<std::pair<std::vector<int>, StageSeat>, std::optional<RecomputeChoice>> known_;
 };

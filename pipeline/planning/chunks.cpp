@@ -25,7 +25,7 @@ std::vector<int> used_devices(const Cluster& cluster, int ranks) {
 
 // The stages stay as they are, and those that do not fit recompute what makes them fit, if anything does.
 void make_fit(Plan& plan, const Profile& profile, const PlanOptions& options) {
-  const StageFitter fitter(profile);
+  const StageFitter fitter(profile, options.shard_optimiser);
   const std::vector<StagePrice> prices = price(plan, profile, options);
   for (size_t s = 0; s < prices.size(); ++s) {
     PlanStage& stage = plan.stages[s];

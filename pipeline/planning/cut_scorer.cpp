@@ -18,8 +18,8 @@ constexpr int64_t price_of_a_fit = 500;  // for each node of the stage
 // Steps are rounded to picoseconds, and differ from bounds in their last bits.
 constexpr double step_rounding = 1e-11;
 
-int64_t memory_of(const StageSum& stage, const Move& move) {
-  return memory_bytes(stage, move.in_flight, move.replicas);
+int64_t memory_of(const StageSum& stage, const Move& move, const PlanOptions& options) {
+  return memory_bytes(stage, move.in_flight, move.replicas, options.shard_optimiser);
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ CutScorer::CutScorer(const Profile& profile, const PlanOptions& options, const P
       placements_(placements),
       add_(profile),
       down_sets_(size_t(dag.states())),
-      fitter_(profile) {}
+      fitter_(profile, options.shard_optimiser) {}
 
 const CutScorer::Bits& CutScorer::down_set(int state) {
   Bits& bits = down_sets_[size_t(state)];
@@ -60,7 +60,8 @@ const StagePart& CutScorer::part(int from_state, int to_state, bool replicated) 
 // A stage that does not fit recomputes what takes least time, if that makes it fit.
 const StagePart& CutScorer::fitting(int from_state, int to_state, const Move& move) {
   const StagePart& whole = part(from_state, to_state, move.replicas > 1);
-  if (!options_.recompute || move.memory_bytes == 0 || memory_of(whole.sum, move) <= move.memory_bytes)
+  if (!options_.recompute || move.memory_bytes == 0 ||
+      memory_of(whole.sum, move, options_) <= move.memory_bytes)
     return whole;
   const auto [known, fresh] = fitting_.try_emplace(
       {int64_t(from_state) * dag_.states() + to_state, &move - placements_.moves().data()}, whole);
@@ -85,7 +86,7 @@ const StageSums& CutScorer::add_up(const Cuts& cuts) {
 bool CutScorer::fits(const StageSums& sums, const Cuts& cuts) const {
   for (size_t s = 0; s < cuts.moves.size(); ++s)
     if (const int64_t limit = cuts.moves[s]->memory_bytes;
-        limit > 0 && memory_of(sums.stages[s], *cuts.moves[s]) > limit)
+        limit > 0 && memory_of(sums.stages[s], *cuts.moves[s], options_) > limit)
       return false;
   return true;
 }
@@ -102,7 +103,7 @@ int64_t CutScorer::lacking_bytes(const StageSums& sums, const Cuts& cuts) const 
   const Ranks ranks = ranks_of(cuts);
   std::vector<int64_t> needed(ranks.device.size(), 0);
   for (size_t s = 0; s < cuts.moves.size(); ++s)
-    needed[size_t(ranks.of_stage[s].front())] += memory_of(sums.stages[s], *cuts.moves[s]);
+    needed[size_t(ranks.of_stage[s].front())] += memory_of(sums.stages[s], *cuts.moves[s], options_);
   int64_t lacking = 0;
   for (size_t r = 0; r < needed.size(); ++r)
     if (const int64_t limit = options_.cluster.device(ranks.device[r]).memory_bytes; limit > 0)
@@ -126,8 +127,8 @@ StepEstimate& CutScorer::estimate_of(const Cuts& cuts) {
   const auto found = estimates_.find(cuts.moves);
   if (found != estimates_.end()) return found->second;
   if (estimates_.size() >= most_estimates) estimates_.clear();
-  StepEstimate estimate(policy_, options_.microbatches, options_.cluster, ranks_of(cuts),
-                        profile_.overhead_s);
+  StepEstimate estimate(policy_, options_.microbatches, options_.cluster, ranks_of(cuts), profile_.overhead_s,
+                        options_.shard_optimiser);
   spent_ += 40 * estimate.actions();
   return estimates_.emplace(cuts.moves, std::move(estimate)).first->second;
 }

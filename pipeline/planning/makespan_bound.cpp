@@ -122,7 +122,10 @@ double pace_bound_s(const Profile& profile, const PlanOptions& options, bool hal
   if (!several && options.replicas.off() && made->whole())
     bound_s = round_trip_bound_s(profile, options, *made->whole(), bound_s);
   if (options.objective == Objective::period) return bound_s;
-  const double path_s = critical_path_s(profile, options.cluster.fastest_speed(), halves);
+  Profile shared_out = profile;
+  if (options.shard_optimiser)  // of as many replicas as there may be
+    for (ProfileNode& node : shared_out.nodes) node.cost.update_s /= options.devices();
+  const double path_s = critical_path_s(shared_out, options.cluster.fastest_speed(), halves);
   return std::max(path_s * (1 - bound_rounding), bound_s);
 }
 

@@ -40,6 +40,7 @@ std::string subject_of_bound(const Plan& plan, const Profile& profile, const Pla
   // A bound for plans that recompute nothing is none for those that do.
   const auto recomputes = [](const PlanStage& stage) { return !stage.recomputed.empty(); };
   if (std::ranges::any_of(plan.stages, recomputes)) text += ", recomputing";
+  if (plan.shard_optimiser) text += ", sharded";
   return fmt::format("{:016x}", hash_bytes(text));
 }
 
@@ -93,6 +94,7 @@ Plan ScheduleChoice::judge(const Profile& profile, const Plan& given, const Plan
   if (planned() && !schedule) return judge(profile, given, asked, this->schedule(profile, given, asked));
   PlanOptions options = asked;
   options.objective = objective(asked);
+  options.shard_optimiser = given.shard_optimiser;
   options.chunks = std::max(1, int(given.stages.size()) / given.ranks());
   Pace its;
   if (schedule) {

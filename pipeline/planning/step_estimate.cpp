@@ -36,9 +36,10 @@ Link best_of(const Link& a, const Link& b) {
 }  // namespace
 
 StepEstimate::StepEstimate(const Policy& policy, int microbatches, const Cluster& cluster, const Ranks& ranks,
-                           double overhead_s)
+                           double overhead_s, bool sharded)
     : microbatches_(microbatches),
       overhead_s_(overhead_s),
+      sharded_(sharded),
       ranks_(ranks.device.size()),
       within_node_(cluster.within_node),
       between_nodes_(cluster.between_nodes),
@@ -178,7 +179,11 @@ void StepEstimate::set(const StageSums& sums) {
     Stage& stage = stages_[s];
     const StageSum& sum = sums.stages[s];
     stage.times = stage_times(sum, overhead_s_, stage.fastest);
-    stage.reduce_s = all_reduce_s(sum.param_bytes, stage.replicas, *stage.reduce_link);
+    const UpdateTimes times =
+        update_times(stage.times.update_s, all_reduce_s(sum.param_bytes, stage.replicas, *stage.reduce_link),
+                     stage.replicas, sharded_);
+    stage.times.update_s = times.update_s;
+    stage.reduce_s = times.reduce_s, stage.gather_s = times.gather_s;
     stage.buckets = sums.buckets[s];
     stage.last_reduce_s = stage.buckets.empty() ? 0 : stage.reduce_s * stage.buckets.back().share;
     for (int i = stage.first_seat; i < stage.first_seat + stage.replicas; ++i) {
@@ -239,7 +244,8 @@ double StepEstimate::finish() {
     const double added_s = added_up_s(stage);
     for (const SeatEstimate& seat : seats) {
       RankEstimate& rank = rank_of(seat);
-      rank.now_s = std::max(rank.now_s, added_s) + stage.times.update_s * stage.fastest / rank.speed;
+      rank.now_s =
+          std::max(rank.now_s, added_s) + stage.times.update_s * stage.fastest / rank.speed + stage.gather_s;
       last_s = std::max(last_s, rank.now_s);
     }
   }
@@ -271,7 +277,8 @@ double StepEstimate::rank_s(const RankEstimate& rank) const {
     const SeatEstimate& seat = seats_[size_t(i)];
     const Stage& stage = stages_[size_t(seat.stage)];
     start_s = std::min(start_s, stage.start_s);
-    busy_s += seat.busy_s(true) + stage.last_reduce_s + stage.times.update_s * stage.fastest / rank.speed;
+    busy_s += seat.busy_s(true) + stage.last_reduce_s + stage.times.update_s * stage.fastest / rank.speed +
+              stage.gather_s;
   }
   return start_s + busy_s;
 }
@@ -297,7 +304,7 @@ const std::vector<double>& StepEstimate::at_least_s() {
   for (Stage& stage : stages_) stage.start_s = 0;
   for (size_t s = 0; s < stages_.size(); ++s) {
     Stage& stage = stages_[s];
-    const double update_s = stage.last_reduce_s + stage.times.update_s;
+    const double update_s = stage.last_reduce_s + stage.times.update_s + stage.gather_s;
     stage.tail_s = update_s;
     for (const TransferTimes& transfer : tensors_[s]) {
       Stage& to = stages_[size_t(transfer.stage)];

@@ -41,7 +41,8 @@ class StepEstimate {
  public:
   // `overhead_s` is the profile's. There are at least as many micro-batches as any stage has ranks. Throws
   // Error where the policy's orders deadlock when every stage needs the one before it.
-  StepEstimate(const Policy&, int microbatches, const Cluster&, const Ranks&, double overhead_s);
+  StepEstimate(const Policy&, int microbatches, const Cluster&, const Ranks&, double overhead_s,
+               bool sharded = false);
 
   // Sets the cut that the calls below are about.
   void set(const StageSums&);
@@ -86,8 +87,8 @@ class StepEstimate {
     double fastest = 1;
     const Link* reduce_link = nullptr;
     StageTimes times;  // on the fastest of its devices
-    // The all-reduce is the same on any; last_reduce_s is that of the last bucket, which no backward hides.
-    double reduce_s = 0, last_reduce_s = 0;
+    // Links' times are the same on any; last_reduce_s is that of the last bucket, which no backward hides.
+    double reduce_s = 0, last_reduce_s = 0, gather_s = 0;
     std::vector<GradientBucket> buckets;
     bool halves = false;  // whether any of its ranks has I and W
     double gradient_s() const { return halves ? times.input_s : times.backward_s; }
@@ -126,6 +127,7 @@ class StepEstimate {
 
   const int microbatches_;
   const double overhead_s_;
+  const bool sharded_;
   std::vector<Stage> stages_;
   std::vector<SeatEstimate> seats_;  // stage by stage
   std::vector<RankEstimate> ranks_;

@@ -6,6 +6,7 @@
 
 #include "framework/error.h"
 #include "pipeline/program/parts.h"
+#include "pipeline/program/shards.h"
 #include "pipeline/schedule/gradient_buckets.h"
 
 namespace antichain {
@@ -23,19 +24,13 @@ void GradientTensors::add() {
 }
 
 void GradientTensors::add_terms() {
+  const Shards shards = shards_of(network_, stage_.profile_, stage_.plan_, stage_.of_rank_, stage_.seat_);
   const std::vector<GradientBucket> buckets = gradient_buckets(
       stage_.profile_, stage_.nodes_, std::max(1, buckets_in(stage_.of_rank_, stage_.here())));
-  std::vector<std::vector<BufferId>>& terms = stage_.tensors_.terms;
-  size_t end = stage_.nodes_.size();
-  for (const GradientBucket& bucket : buckets) {
-    int64_t bytes = 0, most = part_alignment_bytes;
-    for (size_t i = size_t(bucket.first); i < end; ++i)
-      bytes += network_[size_t(stage_.nodes_[i])].gradient_bytes;
-    end = size_t(bucket.first);
-    for (int i = 0; i < stage_.seat_.replicas; ++i)
-      most = std::max(most, equal_part(bytes, i, stage_.seat_.replicas).bytes);
-    const int first = backward_at(stage_.nodes_[size_t(bucket.first)]) + 1;
-    std::vector<BufferId>& of_bucket = terms.emplace_back();
+  for (size_t k = 0; k < buckets.size(); ++k) {
+    const int64_t most = std::max(shards.most_bytes(int(k)), part_alignment_bytes);
+    const int first = backward_at(stage_.nodes_[size_t(buckets[k].first)]) + 1;
+    std::vector<BufferId>& of_bucket = stage_.tensors_.terms.emplace_back();
     for (int other = 1; other < stage_.seat_.replicas; ++other)
       of_bucket.push_back(
           stage_.passing(Content::term, -1, {{most / int64_t(sizeof(float))}}, first, order_.end));

@@ -36,7 +36,13 @@ std::vector<int64_t> peak_memory_bytes(const Schedule& schedule, const Plan& pla
     int64_t most = 0;
     for (const auto& [stage, lifetimes] : passing) most = std::max(most, most_alive_bytes(lifetimes));
     sum += most;
-    sum += held(profile, nodes_of_rank(plan, int(bytes.size()) - 1), trains);
+    const int own = int(bytes.size()) - 1;
+    sum += held(profile, nodes_of_rank(plan, own), trains);
+    for (const int s : stages_of_rank(plan, own)) {
+      const auto replicas = int64_t(plan.stages[size_t(s)].ranks.size());
+      const int64_t slots = sum_of(profile, plan.stages[size_t(s)].nodes).slot_bytes;
+      if (trains && plan.shard_optimiser) sum -= slots - of_one_replica(slots, int(replicas));
+    }
   }
   return bytes;
 }

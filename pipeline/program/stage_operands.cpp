@@ -16,6 +16,7 @@ StageOperands::StageOperands(RankProgram& rank, const StepNetwork& network, cons
       tensors_(rank.stages[seat.stage]),
       network_(network),
       profile_(profile),
+      plan_(plan),
       crossing_(crossing),
       of_rank_(of_rank),
       seat_(seat),

@@ -56,6 +56,7 @@ class StageOperands {
   StageTensors& tensors_;
   const StepNetwork& network_;
   const Profile& profile_;
+  const Plan& plan_;
   const Crossing& crossing_;
   const std::vector<Action>& of_rank_;
   const Seat seat_;

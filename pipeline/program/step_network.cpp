@@ -1,5 +1,6 @@
 #include "pipeline/program/step_network.h"
 
+#include "framework/by_element.h"
 #include "pipeline/program/parts.h"
 
 namespace antichain {
@@ -10,7 +11,7 @@ bool StepNode::rereads(int input) const {
   return false;
 }
 
-StepNetwork step_network(const Graph& graph) {
+StepNetwork step_network(const Graph& graph, const Optimiser& optimiser) {
   StepNetwork network;
   for (NodeId id = 0; id < graph.size(); ++id) {
     const Node& node = graph[id];
@@ -29,7 +30,11 @@ StepNetwork step_network(const Graph& graph) {
           .adds_dy = node.lowering.adds_dy};
     for (size_t i = 0; i < node.inputs.size(); ++i) of.rereads_input.push_back(node.lowering.keeps(i));
     for (size_t i = 0; i < node.signature.params.size(); ++i)
-      if (node.signature.params[i].trained) of.gradient_bytes += part_room(node.param(i).bytes());
+      if (const ParamSpec& param = node.signature.params[i]; param.trained)
+        of.weights.push_back({.room_bytes = part_room(node.param(i).bytes()),
+                              .param = int(i),
+                              .shared = graph.shared().contains(full_name(node, param)),
+                              .whole = !updates_by_element(optimiser, param)});
   }
   for (const auto& [name, uses] : graph.shared())
     for (const auto& [node, param] : uses)
@@ -52,10 +57,15 @@ StepNetwork step_network(const Profile& profile) {
           .learns = node.cost.param_bytes > 0,
           .output = flat(node.cost.output_bytes),
           .rereads_output = node.cost.keeps_output,
-          .adds_dx = true,
-          .gradient_bytes = part_room(node.cost.param_bytes)};
+          .adds_dx = true};
     if (node.cost.stash_bytes > 0) of.stash.push_back(flat(node.cost.stash_bytes));
-    for (const SharedUse& use : node.shared) of.shared[use.param] = flat(use.bytes);
+    int64_t own_bytes = node.cost.param_bytes;
+    for (const SharedUse& use : node.shared) {
+      of.shared[use.param] = flat(use.bytes);
+      of.weights.push_back({.room_bytes = part_room(use.bytes), .param = use.param, .shared = true});
+      own_bytes -= use.bytes;
+    }
+    of.weights.push_back({.room_bytes = part_room(own_bytes)});
     for (const int input : node.inputs)
       of.rereads_input.push_back(profile.nodes[size_t(input)].cost.keeps_output ||
                                  profile.nodes[size_t(input)].role == Role::input);

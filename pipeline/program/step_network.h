@@ -10,6 +10,14 @@
 
 namespace antichain {
 
+// A StepWeight is a parameter that is trained, as its gradient lies among those of the stage.
+struct StepWeight {
+  int64_t room_bytes = 0;
+  int param = -1;       // index; −1 for all that a profile does not tell apart
+  bool shared = false;  // whether other nodes have it, too
+  bool whole = false;   // whether its update needs all of it (framework/by_element.h)
+};
+
 struct StepNode {
   std::string name;
   std::vector<int> inputs = {};  // earlier nodes
@@ -23,16 +31,16 @@ struct StepNode {
   std::vector<bool> rereads_input = {};     // in its backward
   bool rereads_output = false;              // in its backward
   bool adds_dx = false, adds_dy = false;    // framework/op.h, Lowering
-  int64_t gradient_bytes = 0;               // of its parameters' gradients
+  std::vector<StepWeight> weights = {};     // as their gradients lie in memory
   std::map<int, TensorSpec> shared = {};    // by index, the parameters that other nodes have, too
 
   bool rereads(int input) const;
 };
 using StepNetwork = std::vector<StepNode>;
 
-StepNetwork step_network(const Graph& lowered);
-// A profile only says whether some backward reads an output again. All of them count as doing so, and tensors
-// are flat.
+StepNetwork step_network(const Graph& lowered, const Optimiser& = *default_optimiser());
+// A profile only says whether some backward reads an output again. All of them count as doing so, tensors are
+// flat, and no update counts as needing all of a weight.
 StepNetwork step_network(const Profile&);
 
 }  // namespace antichain

@@ -94,13 +94,14 @@ std::vector<double> Rehearsal::node_ends(int stage, Verb verb) const {
   if (category_of(verb) == "backward") std::ranges::reverse(order);
   std::vector<double> ends;
   double end_s = 0;
+  const auto updated_by = double(plan_.shard_optimiser ? plan_.stages[size_t(stage)].ranks.size() : 1);
   for (const int n : order) {
     const NodeCost& cost = profile_.nodes[size_t(n)].cost;
     end_s += factor * (verb == Verb::forward           ? cost.forward_s
                        : verb == Verb::backward        ? cost.backward_s()
                        : verb == Verb::backward_input  ? cost.backward_input_s
                        : verb == Verb::backward_weight ? cost.late_weight_s()
-                                                       : cost.update_s);
+                                                       : cost.update_s / updated_by);
     const bool apart = end_s - (ends.empty() ? 0 : ends.back()) >= least_nap_s;
     if (apart && all_s - end_s >= least_nap_s) ends.push_back(end_s);
   }

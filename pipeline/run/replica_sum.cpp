@@ -1,6 +1,7 @@
 #include "pipeline/run/replica_sum.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "framework/backend.h"
 #include "framework/error.h"
@@ -16,55 +17,59 @@ Tensor floats(const Tensor& whole, int64_t begin_bytes, int64_t bytes) {
 
 }  // namespace
 
-ReplicaSum::ReplicaSum(RankModel& model, const std::vector<NodeId>& nodes, const StageMemory& memory,
-                       const std::vector<GradientBucket>& buckets, const std::vector<int>& ranks,
-                       const Seat& seat, int first_channel, StepDevice& device)
+ReplicaSum::ReplicaSum(RankModel& model, const StageMemory& memory, const Shards& shards, const Seat& seat,
+                       int first_channel, StepDevice& device)
     : context_(model.context()), device_(device), own_(seat.replica) {
-  for (const ByteRange& of : bucket_ranges(model.graph(), nodes, buckets))
-    add_bucket(floats(model.gradients(), of.begin_bytes, of.bytes), memory, ranks, seat, first_channel);
+  while (buckets() < shards.buckets) add_bucket(model.gradients(), memory, shards, seat, first_channel);
 }
 
-void ReplicaSum::add_bucket(const Tensor& gradients, const StageMemory& memory, const std::vector<int>& ranks,
+void ReplicaSum::add_bucket(const Tensor& gradients, const StageMemory& memory, const Shards& shards,
                             const Seat& seat, int first_channel) {
   const int number = int(buckets_.size());
   Bucket& bucket = buckets_.emplace_back();
-  const auto part = [&](int replica) {
-    const ByteRange of = equal_part(gradients.bytes(), replica, seat.replicas);
-    return floats(gradients, of.begin_bytes, of.bytes);
-  };
   const auto item = [&](bool sends, SumChannel channel, int key, int replica, const Tensor& tensor) {
     const int group = 2 * number + (channel == SumChannel::sums ? 2 : 1);
     return Item{{sends,
                  {first_channel + int(channel), key},
-                 ranks[size_t(replica)],
+                 shards.ranks[size_t(replica)],
                  group,
                  lane_of_flow(Flow::gradient)},
                 tensor};
   };
-  bucket.part = part(own_);
   const StageTensors& tensors = memory.tensors();
-  const std::vector<BufferId>& terms = tensors.terms[size_t(number)];
   const int statistics = tensors.all_statistics == no_buffer ? 0 : seat.microbatches;
-  if (bucket.part.bytes() > 0)
-    for (const BufferId term : terms)
-      bucket.terms.push_back(floats(memory.at(term, 0), 0, bucket.part.bytes()));
+  // Each peer has a room, for its terms, and then for its sums: they arrive where the terms were, because the
+  // gradients may still be on their way to the peer.
   for (const bool sends : {true, false}) {
-    auto term = terms.begin();
+    auto buffer = tensors.terms[size_t(number)].begin();
     for (int peer = 0; peer < seat.replicas; ++peer) {
       if (peer == own_) continue;
-      const Tensor theirs = part(peer), room = memory.at(*term++, 0);
-      if ((sends ? theirs : bucket.part).bytes() > 0)
-        bucket.scatter.push_back(item(sends, SumChannel::gradients, number, peer,
-                                      sends ? theirs : floats(room, 0, bucket.part.bytes())));
+      const Tensor room = memory.at(*buffer++, 0);
+      int64_t terms_end = 0, sums_end = 0;
+      size_t own = 0;  // parts so far
+      for (const Shard& shard : shards.all) {
+        if (shard.bucket != number || (shard.owner != own_ && shard.owner != peer)) continue;
+        const Tensor part = floats(gradients, shard.of.begin_bytes, shard.of.bytes);
+        const bool mine = shard.owner == own_;
+        if (mine && !sends) {
+          const Tensor term =
+              floats(room, std::exchange(terms_end, terms_end + shard.of.bytes), part.bytes());
+          if (own == bucket.parts.size()) bucket.parts.push_back({part, {}});
+          bucket.parts[own++].terms.push_back(term);
+          bucket.scatter.push_back(item(false, SumChannel::gradients, shard.number, peer, term));
+        }
+        if (!mine && sends)
+          bucket.scatter.push_back(item(true, SumChannel::gradients, shard.number, peer, part));
+        if (!shard.for_all || mine != sends) continue;
+        const Tensor sum =
+            mine ? part : floats(room, std::exchange(sums_end, sums_end + shard.of.bytes), part.bytes());
+        bucket.gather.push_back(item(sends, SumChannel::sums, shard.number, peer, sum));
+        if (!mine) bucket.received.emplace_back(sum, part);
+      }
       if (number == 0)
         for (int m = sends ? own_ : peer; m < statistics; m += seat.replicas)
           bucket.scatter.push_back(
               item(sends, SumChannel::statistics, m, peer, memory.at(tensors.all_statistics, m)));
-      if ((sends ? bucket.part : theirs).bytes() == 0) continue;
-      // Sums arrive where the terms were, because the gradients may still be on their way to the peer.
-      const Tensor sum = sends ? bucket.part : floats(room, 0, theirs.bytes());
-      bucket.gather.push_back(item(sends, SumChannel::sums, number, peer, sum));
-      if (!sends) bucket.received.emplace_back(sum, theirs);
     }
   }
 }
@@ -98,12 +103,13 @@ void ReplicaSum::add_up(Bucket& b, Transport& transport) {
   device_.beside(b.computed, [&] {
     for (const Transport::Ticket ticket : b.scattered) transport.wait(ticket);
     const Backend& backend = context_.backend();
-    for (size_t i = 0; i < b.terms.size(); ++i) {
-      const bool before = int(i) < own_;
-      if (before && i > 0) backend.add(context_, b.terms[i], b.terms[0]);
-      if (int(i) + 1 == own_) backend.add(context_, b.terms[0], b.part);
-      if (!before) backend.add(context_, b.terms[i], b.part);
-    }
+    for (const auto& [own, terms] : b.parts)
+      for (size_t i = 0; i < terms.size(); ++i) {
+        const bool before = int(i) < own_;
+        if (before && i > 0) backend.add(context_, terms[i], terms[0]);
+        if (int(i) + 1 == own_) backend.add(context_, terms[0], own);
+        if (!before) backend.add(context_, terms[i], own);
+      }
     b.gathered = exchange(transport, b.gather);
   });
 }

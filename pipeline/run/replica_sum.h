@@ -6,6 +6,9 @@
 //                   to be absorbed in micro-batch order
 //   all-gather      everybody gets the sum of part j from replica j
 //
+// Where the replicas share out the optimiser's state, most sums stay where they are, and the all-gather is of
+// the updated weights (shard_exchange.h). Which part is whose is in pipeline/program/shards.h.
+//
 // This is an all-reduce of plain messages, so its bits are those of its order over any transport, whatever
 // the buckets. Each rank sends and receives 2 (r − 1) / r of the weights. None can do with less (Patarasuk
 // and Yuan, "Bandwidth Optimal All-reduce Algorithms for Clusters of Workstations", Journal of Parallel and
@@ -17,8 +20,8 @@
 
 #include <vector>
 
+#include "pipeline/program/shards.h"
 #include "pipeline/run/step_device.h"
-#include "pipeline/schedule/gradient_buckets.h"
 #include "pipeline/schedule/schedule_passes.h"
 #include "pipeline/stage/rank_model.h"
 #include "pipeline/stage/stage_memory.h"
@@ -27,14 +30,12 @@
 namespace antichain {
 
 // The channels of its messages come behind those of the schedule.
-enum class SumChannel { gradients, sums, statistics };
+enum class SumChannel { gradients, sums, statistics, weights };
 
 class ReplicaSum {
  public:
-  // Model, memory and device must outlive it. `nodes` are the stage's, and `ranks` those of its replicas.
-  ReplicaSum(RankModel&, const std::vector<NodeId>& nodes, const StageMemory&,
-             const std::vector<GradientBucket>&, const std::vector<int>& ranks, const Seat&,
-             int first_channel, StepDevice&);
+  // Model, memory and device must outlive it.
+  ReplicaSum(RankModel&, const StageMemory&, const Shards&, const Seat&, int first_channel, StepDevice&);
 
   int buckets() const { return int(buckets_.size()); }
   void begin_step() { begun_ = added_ = 0; }
@@ -57,9 +58,12 @@ class ReplicaSum {
     Tensor tensor;
   };
   using Tickets = std::vector<Transport::Ticket>;
+  struct Part {
+    Tensor own;                 // of the gradients: what this replica adds up
+    std::vector<Tensor> terms;  // the same part of the other replicas' gradients
+  };
   struct Bucket {
-    Tensor part;                // of the gradients: what this replica adds up
-    std::vector<Tensor> terms;  // the same part of the other replicas' gradients; then their sums
+    std::vector<Part> parts;
     std::vector<Item> scatter, gather;
     std::vector<std::pair<Tensor, Tensor>> received;  // a sum, and where it belongs
     Tickets scattered, gathered;
@@ -67,8 +71,7 @@ class ReplicaSum {
   };
   static std::vector<Turn> turns(const std::vector<Item>&);
   static Tickets exchange(Transport&, const std::vector<Item>&);
-  void add_bucket(const Tensor& gradients, const StageMemory&, const std::vector<int>& ranks, const Seat&,
-                  int first_channel);
+  void add_bucket(const Tensor& gradients, const StageMemory&, const Shards&, const Seat&, int first_channel);
   void add_up(Bucket&, Transport&);
 
   Context& context_;

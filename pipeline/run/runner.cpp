@@ -29,7 +29,7 @@ StageRunner::StageRunner(RankModel& model, const Profile& profile, const Plan& p
       graph_(model.graph()),
       mode_(mode),
       transport_(transport),
-      program_(compile(schedule, profile, plan, step_network(model.graph()), mode,
+      program_(compile(schedule, profile, plan, step_network(model.graph(), model.optimiser()), mode,
                        model.context().backend().host_memory() ? Feed::when_loaded : Feed::one_ahead)),
       memory_(own(), model.context().backend()),
       messages_(
@@ -47,8 +47,13 @@ StageRunner::StageRunner(RankModel& model, const Profile& profile, const Plan& p
     if (mode == Mode::train && seat.replicas > 1) {
       last_gradient_ = last_gradient(actions, seat.stage);
       buckets_ = gradient_buckets(profile, nodes, std::max(1, buckets_in(actions, seat.stage)));
-      sum_.emplace(model, nodes, memory, buckets_, plan.stages[size_t(seat.stage)].ranks, seat,
-                   program_.channels, *device_);
+      const Shards shards = shards_of(step_network(graph_, model.optimiser()), profile, plan, actions, seat);
+      sum_.emplace(model, memory, shards, seat, program_.channels, *device_);
+      ANTICHAIN_CHECK(shards.of_state() == model.shards().of_state(), "the model has the plan's shards");
+      if (shards.of_state() && (transport.ordered() || !model.context().backend().host_memory()))
+        throw Error("the plan shards the optimiser, which works on CPU ranks so far",
+                    "plan with --shard-optimiser off", ExitCode::usage);
+      if (shards.of_state()) shards_.emplace(model, transport, program_.channels + int(SumChannel::weights));
     }
   }
   if (!own().weight_folds.empty()) weights_.emplace(own(), model, memory_, *device_);
@@ -65,7 +70,8 @@ std::map<int, std::string> StageRunner::names_of_sums() const {
   for (const auto& [channel, name] :
        {std::pair(SumChannel::gradients, "gradients of a replica, bucket"),
         std::pair(SumChannel::sums, "gradients of all replicas, bucket"),
-        std::pair(SumChannel::statistics, "statistics of a replica, micro-batch")})
+        std::pair(SumChannel::statistics, "statistics of a replica, micro-batch"),
+        std::pair(SumChannel::weights, "part of a replica, parameter")})
     names[program_.channels + int(channel)] = name;
   return names;
 }
@@ -225,6 +231,7 @@ bool StageRunner::may_update() {
 }
 
 void StageRunner::clip_gradients() {
+  if (!norm_ && shards_) norm_ = std::make_unique<ShardedNorm>(model_, *shards_);
   if (!norm_) norm_ = device_->make_norm(model_);
   if (!clip_) return norm_->clip(clip_alone_);
   times().spend(Spent::waiting);
@@ -236,6 +243,9 @@ void StageRunner::update(const Action& action) {
   if (mode_ == Mode::evaluate || !may_update()) return;
   times().spend(Spent::update);
   device_->start(action, by_node(), [&] { calls_.at(action.stage).update(); });
+  if (!shards_) return;
+  times().spend(Spent::transfer);
+  shards_->gather_weights();
 }
 
 void StageRunner::after_backward(NodeId, int, std::span<const Tensor>, std::span<const Tensor>) {

@@ -22,6 +22,7 @@
 #include "pipeline/run/node_timer.h"
 #include "pipeline/run/number_watch.h"
 #include "pipeline/run/replica_sum.h"
+#include "pipeline/run/shard_exchange.h"
 #include "pipeline/run/spoil.h"
 #include "pipeline/run/step.h"
 #include "pipeline/run/step_device.h"
@@ -29,6 +30,7 @@
 #include "pipeline/run/step_times.h"
 #include "pipeline/run/time_sheet.h"
 #include "pipeline/run/weight_sums.h"
+#include "pipeline/schedule/gradient_buckets.h"
 #include "pipeline/schedule/schedule_passes.h"
 #include "pipeline/stage/stage_memory.h"
 #include "pipeline/transport/transport.h"
@@ -41,7 +43,8 @@ using NodeWatch = std::function<void(NodeId, int microbatch, const Tensor& y)>;
 class StageRunner : private NodeObserver {
  public:
   // `model` has the nodes of all stages of this rank. Everything referred to must outlive the runner, but not
-  // the plan and the profile. Collective where the transport is ordered: the ranks then agree on the order of
+  // the plan and the profile. Where the plan shards the optimiser, the model must have the shards of this
+  // plan and schedule. Collective where the transport is ordered: the ranks then agree on the order of
   // messages, and it throws Error when they find different ones. It also throws Error for a plan or a
   // schedule that does not fit the model.
   StageRunner(RankModel&, const Profile& profile, const Plan&, const Schedule&, Mode, Transport&);
@@ -124,6 +127,7 @@ class StageRunner : private NodeObserver {
   std::map<int, NodeCalls> calls_;                   // by stage
   // These are for a stage with replicas.
   std::optional<ReplicaSum> sum_;
+  std::optional<ShardExchange> shards_;  // where they share out the optimiser's state
   std::vector<GradientBucket> buckets_;
   int last_gradient_ = -1;             // index of the action that completes the gradients
   std::optional<WeightSums> weights_;  // where several nodes have a weight

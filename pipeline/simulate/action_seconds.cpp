@@ -52,8 +52,12 @@ ActionSeconds::ActionSeconds(const Plan& plan, const Profile& profile, const Clu
     s[size_t(Verb::backward)] = sum.backward_s() + profile.overhead_s;
     s[size_t(Verb::backward_input)] = sum.backward_input_s + profile.overhead_s;
     s[size_t(Verb::backward_weight)] = sum.late_weight_s() + profile.overhead_s;
-    s[size_t(Verb::update)] = sum.update_s + copies_update_s(profile, stage.nodes);
-    if (stage.ranks.size() > 1) s[size_t(Verb::reduce)] = all_reduce_s(stage, plan, sum.param_bytes, cluster);
+    const UpdateTimes times = update_times(sum.update_s + copies_update_s(profile, stage.nodes),
+                                           all_reduce_s(stage, plan, sum.param_bytes, cluster),
+                                           int(stage.ranks.size()), plan.shard_optimiser);
+    s[size_t(Verb::update)] = times.update_s;
+    s[size_t(Verb::reduce)] = times.reduce_s;
+    gather_s_.push_back(times.gather_s);
   }
 }
 

@@ -19,9 +19,10 @@ class ActionSeconds {
   // Gives every stage the mean times of all, which a cut into equal stages would have.
   void make_even();
   // Loads, sends and recvs take 0. A reduce takes its bucket's time on the link, or 0 where the stage has one
-  // rank.
+  // rank. Where the plan shards the optimiser, an update takes time on the link, too.
   double operator()(int rank, int stage, Verb verb) const {
     const double s = of_stage_[size_t(stage)][size_t(verb)];
+    if (verb == Verb::update) return s / speed_[size_t(rank)] + gather_s_[size_t(stage)];
     return verb == Verb::reduce ? s : s / speed_[size_t(rank)];
   }
   double operator()(int rank, const Action& a) const {
@@ -38,6 +39,7 @@ class ActionSeconds {
     return buckets_[size_t(reduce.stage)].at(size_t(reduce.bucket));
   }
   std::vector<ByVerb> of_stage_;                      // on a device of speed 1
+  std::vector<double> gather_s_;                      // per stage: of an update, on the link
   std::vector<std::vector<GradientBucket>> buckets_;  // per stage
   const double overhead_s_;
   std::vector<double> speed_;  // per rank

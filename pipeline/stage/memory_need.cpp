@@ -1,6 +1,8 @@
 #include "pipeline/stage/memory_need.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "data/loader.h"
@@ -8,6 +10,7 @@
 #include "framework/files/state_dict.h"
 #include "framework/update_scratch.h"
 #include "partition/plan/stage_cost.h"
+#include "pipeline/program/shards.h"
 #include "pipeline/schedule/policy.h"
 
 namespace antichain {
@@ -22,6 +25,24 @@ int64_t weight_bytes(const Node& node, const Optimiser& optimiser) {
   for (const TensorSpec& spec : node.lowering.prepared) bytes += spec.bytes();
   for (const ParamSpec& buffer : node.signature.buffers)
     bytes += TensorSpec{buffer.shape, buffer.dtype}.bytes();
+  return bytes;
+}
+
+// Returns the bytes of slots that only other replicas have.
+int64_t slots_elsewhere(const Graph& graph, const std::vector<NodeId>& nodes, const Optimiser& optimiser,
+                        const Shards& shards) {
+  int64_t bytes = 0, begin = 0;
+  std::set<std::string> known;  // a weight that several nodes have is held once
+  for (const NodeId id : nodes)
+    for (size_t i = 0; i < graph[id].signature.params.size(); ++i) {
+      const ParamSpec& param = graph[id].signature.params[i];
+      if (!param.trained) continue;
+      const ByteRange gradient{begin, graph[id].param(i).bytes()};
+      begin += part_room(gradient.bytes);
+      if (!known.insert(full_name(graph[id], param)).second) continue;
+      for (const Share& share : shards.of_weight(gradient))
+        if (share.owner != shards.own) bytes += int64_t(slots_of(optimiser, param).size()) * share.of.bytes;
+    }
   return bytes;
 }
 
@@ -46,9 +67,9 @@ int64_t largest_param_bytes(const Graph& graph, const std::vector<NodeId>& nodes
   return most;
 }
 
-int64_t step_bytes(const Graph& graph, const Profile& profile, const Plan& plan, const Schedule& schedule,
-                   int rank, Mode mode) {
-  const Program program = compile(schedule, profile, plan, step_network(graph), mode);
+int64_t step_bytes(const Graph& graph, const Optimiser& optimiser, const Profile& profile, const Plan& plan,
+                   const Schedule& schedule, int rank, Mode mode) {
+  const Program program = compile(schedule, profile, plan, step_network(graph, optimiser), mode);
   return RankMemory::bytes_needed(program.ranks[size_t(rank)]);
 }
 
@@ -63,10 +84,13 @@ bool reads_images(const Graph& graph, const std::vector<NodeId>& nodes) {
 
 MemoryNeed step_need(const Graph& graph, const Optimiser& optimiser, const Profile& profile, const Plan& plan,
                      const Schedule& schedule, int rank, Mode mode) {
-  MemoryNeed need{.activations = step_bytes(graph, profile, plan, schedule, rank, mode)};
+  MemoryNeed need{.activations = step_bytes(graph, optimiser, profile, plan, schedule, rank, mode)};
   need.code = engine_library_bytes;
   const std::vector<NodeId> nodes = nodes_of_rank(plan, rank);
   need.weights = -held_once_bytes(profile, nodes, true);
+  if (mode == Mode::train)
+    need.weights -=
+        slots_elsewhere(graph, nodes, optimiser, shards_of(graph, optimiser, profile, plan, schedule, rank));
   for (const NodeId id : nodes) {
     need.weights += weight_bytes(graph[id], optimiser);
     need.scratch = std::max({need.scratch, graph[id].lowering.workspace_bytes,
@@ -82,7 +106,7 @@ MemoryNeed memory_need(const Graph& graph, const Optimiser& optimiser, const Pro
   const std::vector<NodeId> nodes = nodes_of_rank(plan, rank);
   const Schedule evaluation = make_schedule(profile, plan, Policy::forward_only, training.microbatches);
   MemoryNeed need = step_need(graph, optimiser, profile, plan, training, rank);
-  need.evaluation = step_bytes(graph, profile, plan, evaluation, rank, Mode::evaluate);
+  need.evaluation = step_bytes(graph, optimiser, profile, plan, evaluation, rank, Mode::evaluate);
   if (averaged(optimiser)) need.evaluation += largest_param_bytes(graph, nodes);  // swap_averages() copies it
   need.copy = copy_bytes(graph, nodes);
   // gather_weights() encodes each value for rank 0, which then encodes all of them.

@@ -7,35 +7,19 @@
 #include "framework/averaged.h"
 #include "framework/error.h"
 #include "framework/update_scratch.h"
+#include "framework/weight_decay.h"
 
 namespace antichain {
 
-int64_t gradient_bytes(const Graph& graph, const std::vector<NodeId>& nodes) {
-  int64_t bytes = 0;
-  for (const NodeId id : nodes) {
-    const Node& node = graph[id];
-    for (size_t i = 0; i < node.signature.params.size(); ++i)
-      if (node.signature.params[i].trained) bytes += part_room(node.param(i).bytes());
-  }
-  return bytes;
-}
-
-std::vector<ByteRange> bucket_ranges(const Graph& graph, const std::vector<NodeId>& nodes,
-                                     const std::vector<GradientBucket>& buckets) {
-  std::vector<ByteRange> ranges;
-  auto end = nodes.end();
-  for (const GradientBucket& bucket : buckets) {
-    const auto first = nodes.begin() + bucket.first;
-    ranges.push_back({gradient_bytes(graph, {nodes.begin(), first}), gradient_bytes(graph, {first, end})});
-    end = first;
-  }
-  return ranges;
-}
-
 RankModel::RankModel(const Graph& lowered, std::vector<NodeId> nodes, Context& context, uint64_t seed,
-                     std::shared_ptr<const Optimiser> optimiser)
-    : graph_(lowered), nodes_(std::move(nodes)), context_(context), optimiser_(std::move(optimiser)) {
+                     std::shared_ptr<const Optimiser> optimiser, Shards shards)
+    : graph_(lowered),
+      nodes_(std::move(nodes)),
+      context_(context),
+      optimiser_(std::move(optimiser)),
+      shards_(std::move(shards)) {
   const Backend& backend = context.backend();
+  int64_t gradient_begin = 0;
   for (NodeId id : nodes_) {
     const Node& node = graph_[id];
     std::vector<TensorSpec> x;
@@ -46,6 +30,10 @@ RankModel::RankModel(const Graph& lowered, std::vector<NodeId> nodes, Context& c
     NodeState& state = state_[id];
     state.kernel = backend.entry(node.op->type()).make(*node.op, x, node.lowering);
     for (size_t i = 0; i < node.signature.params.size(); ++i) {
+      const ByteRange gradient{gradient_begin, node.param(i).bytes()};
+      const bool trained = node.signature.params[i].trained;
+      state.shares.push_back(trained ? shards_.of_weight(gradient) : std::vector<Share>());
+      if (trained) gradient_begin += part_room(gradient.bytes);
       const std::optional<ParamUse> first = use_of({id, int(i)});
       state.again.push_back(first && *first != ParamUse{id, int(i)});
       if (state.again.back()) {
@@ -57,8 +45,10 @@ RankModel::RankModel(const Graph& lowered, std::vector<NodeId> nodes, Context& c
       }
       state.params.push_back(draw(node, node.signature.params[i], node.lowering.params[i], seed));
       std::vector<Tensor>& slots = state.slots.emplace_back();
+      const ByteRange own = own_part({id, int(i)});
+      if (own.bytes == 0) continue;
       for (size_t n = slots_of(*optimiser_, node.signature.params[i]).size(); n > 0; --n)
-        slots.push_back(backend.tensor(state.params.back().spec()));
+        slots.push_back(backend.tensor(part(state.params.back(), own).spec()));
     }
     for (const ParamSpec& buffer : node.signature.buffers)
       state.buffers.push_back(draw(node, buffer, Layout::plain, seed));
@@ -78,8 +68,33 @@ std::optional<ParamUse> RankModel::use_of(const ParamUse& use) const {
   return std::nullopt;
 }
 
+Tensor RankModel::part(const Tensor& whole, const ByteRange& share) {
+  if (share.bytes == whole.bytes()) return whole;
+  const int64_t count = share.bytes / size_of(whole.dtype());
+  return part_of(whole, share.begin_bytes,
+                 {is_matrix(whole.shape()) ? Shape{1, count} : Shape{count}, whole.dtype()});
+}
+
+ByteRange RankModel::own_part(const ParamUse& use) const {
+  const NodeState& state = state_.at(use.node);
+  const std::vector<Share>& shares = state.shares[size_t(use.param)];
+  if (shares.empty()) return {0, state.params[size_t(use.param)].bytes()};
+  const auto own = std::ranges::find(shares, shards_.own, &Share::owner);
+  return own == shares.end() ? ByteRange() : own->of;
+}
+
+void RankModel::for_each_trained(const TrainedVisitor& f) const {
+  for (const auto& [id, state] : state_)
+    for (size_t i = 0; i < state.params.size(); ++i)
+      if (state.gradients[i] && !state.again[i])
+        f({id, int(i)}, full_name(graph_[id], graph_[id].signature.params[i]), state.shares[i]);
+}
+
 void RankModel::lay_out_gradients() {
-  const int64_t bytes = gradient_bytes(graph_, nodes_);
+  int64_t bytes = 0;
+  for (const NodeId id : nodes_)
+    for (size_t i = 0; i < graph_[id].signature.params.size(); ++i)
+      if (graph_[id].signature.params[i].trained) bytes += part_room(graph_[id].param(i).bytes());
   gradients_ = context_.backend().tensor({{bytes / int64_t(sizeof(float))}});
   int64_t begin = 0;
   for (auto& [id, state] : state_)
@@ -99,9 +114,11 @@ std::vector<Trained> RankModel::trained(NodeId id) const {
   std::vector<Trained> all;
   for (size_t i = 0; graph_.needs_gradient(id) && i < state.params.size(); ++i) {
     if (!state.gradients[i] || state.again[i]) continue;
+    const ByteRange own = own_part({id, int(i)});
+    if (own.bytes == 0) continue;
     const std::string name = full_name(graph_[id], graph_[id].signature.params[i]);
-    all.push_back({state.params[i], state.gradients[i], state.slots[i], {}, name});
-    if (graph_[id].lowering.prepared_rounded && i < state.prepared.size())
+    all.push_back({part(state.params[i], own), part(state.gradients[i], own), state.slots[i], {}, name});
+    if (!shards_.of_state() && graph_[id].lowering.prepared_rounded && i < state.prepared.size())
       all.back().rounded = state.prepared[i];
   }
   return all;
@@ -118,7 +135,8 @@ void RankModel::begin_averages() {
   for (const auto& [id, state] : state_)
     for (size_t i = 0; i < state.params.size(); ++i)
       if (!state.slots[i].empty() && !state.again[i])
-        context_.backend().copy(context_, state.params[i], state.slots[i].back());
+        context_.backend().copy(context_, part(state.params[i], own_part({id, int(i)})),
+                                state.slots[i].back());
 }
 
 bool RankModel::swap_averages() {
@@ -126,13 +144,13 @@ bool RankModel::swap_averages() {
   for (const auto& [id, state] : state_)
     for (size_t i = 0; i < state.params.size(); ++i) {
       if (state.slots[i].empty() || state.again[i]) continue;
-      const Tensor &weights = state.params[i], &averages = state.slots[i].back();
+      const Tensor weights = part(state.params[i], own_part({id, int(i)})), averages = state.slots[i].back();
       const Tensor aside = context_.backend().tensor(weights.spec());
       context_.backend().copy(context_, weights, aside);
       context_.backend().copy(context_, averages, weights);
       context_.backend().copy(context_, aside, averages);
     }
-  prepare();
+  if (!shards_.of_state()) prepare();
   return true;
 }
 
@@ -169,6 +187,7 @@ void RankModel::update(const std::vector<NodeId>& nodes, const Update& at_once, 
 
 // The update itself has written what is only rounded, of the node that it is for.
 void RankModel::prepare_after_update(NodeId id) {
+  if (shards_.of_state()) return;
   if (!graph_[id].lowering.prepared_rounded) prepare(state_.at(id));
   if (const auto sharers = sharers_.find(id); sharers != sharers_.end())
     for (const NodeId other : sharers->second) prepare(state_.at(other));

@@ -13,8 +13,7 @@
 
 #include "framework/backend.h"
 #include "framework/graph.h"
-#include "pipeline/program/parts.h"
-#include "pipeline/schedule/gradient_buckets.h"
+#include "pipeline/program/shards.h"
 
 namespace antichain {
 
@@ -25,30 +24,37 @@ namespace antichain {
 struct NodeState {
   std::unique_ptr<Kernel> kernel;
   std::vector<Tensor> params, gradients, buffers;
+  // Where replicas share out the optimiser's state, `shares` say who has which part of each parameter's
+  // slots. Then the slots here are of this rank's part, if it has one; nobody's share is everybody's.
   std::vector<std::vector<Tensor>> slots;
+  std::vector<std::vector<Share>> shares;
   std::vector<Tensor> prepared;  // what the kernel made of the parameters
   // Whether a parameter is one that an earlier node of the rank has. Then value and slots are the same
   // tensors, and that node's update is the only one. Gradients are always the node's own.
   std::vector<bool> again;
 };
 
-// Returns the bytes of RankModel::gradients() for a stage of these nodes.
-int64_t gradient_bytes(const Graph& lowered, const std::vector<NodeId>& nodes);
-// Returns which part of them each bucket is.
-std::vector<ByteRange> bucket_ranges(const Graph& lowered, const std::vector<NodeId>& nodes,
-                                     const std::vector<GradientBucket>&);
-
 class RankModel {
  public:
   // `nodes` are ascending. Initial values are drawn by (seed, parameter name), so they are the same on
   // whichever rank they live. Throws Error when the backend has no kernel for an operator, no update for the
-  // optimiser, or no memory. The graph and the context must outlive the model.
+  // optimiser, or no memory. The graph and the context must outlive the model. With shards of the optimiser's
+  // state, the model has this replica's, and an update leaves the other replicas' parts of the weights and
+  // all that is prepared of weights as they are (pipeline/run/shard_exchange.h).
   RankModel(const Graph& lowered, std::vector<NodeId> nodes, Context&, uint64_t seed,
-            std::shared_ptr<const Optimiser> = default_optimiser());
+            std::shared_ptr<const Optimiser> = default_optimiser(), Shards = {});
 
   const Graph& graph() const { return graph_; }
   const std::vector<NodeId>& nodes() const { return nodes_; }
   const Optimiser& optimiser() const { return *optimiser_; }
+  const Shards& shards() const { return shards_; }
+  // Calls f(use, full name, shares) for each parameter that is trained, once where several nodes have it.
+  using TrainedVisitor = std::function<void(const ParamUse&, const std::string&, const std::vector<Share>&)>;
+  void for_each_trained(const TrainedVisitor& f) const;
+  // Returns the part of a parameter's tensor that a share is. A part of a matrix is a matrix of one row.
+  static Tensor part(const Tensor&, const ByteRange& share);
+  // Returns the part whose slots this rank has: all where everybody has them, and no bytes where it has none.
+  ByteRange own_part(const ParamUse&) const;
   bool owns(NodeId id) const { return state_.contains(id); }
   // Returns the rank's first use of a parameter, which may be another node's than the given one; nothing
   // where the rank does not have it.
@@ -72,8 +78,8 @@ class RankModel {
   // Where the optimiser keeps an average of the weights (framework/averaged.h), sets it to the weights. Call
   // it after giving a new run its weights.
   void begin_averages();
-  // Exchanges weights and averages, and prepares what they are now. Returns false where there are no
-  // averages.
+  // Exchanges weights and averages, and prepares what they are now, unless other replicas have parts of them
+  // (swap_averages in pipeline/run/shard_exchange.h). Returns false where there are no averages.
   bool swap_averages();
 
   // Calls f(full name, value) for every parameter and buffer, in host memory and plain layout, independent of
@@ -91,6 +97,7 @@ class RankModel {
   std::vector<NodeId> nodes_;
   Context& context_;
   const std::shared_ptr<const Optimiser> optimiser_;
+  const Shards shards_;
   std::map<NodeId, NodeState> state_;
   Tensor gradients_;
   std::map<NodeId, std::vector<NodeId>> sharers_;       // the rank's other nodes with parameters of a node

@@ -21,7 +21,11 @@ std::string path_of(const std::string& group, const std::string& name) {
 struct Entry {
   std::string name, group;  // the slot's name, else ""
   const ParamSpec* spec = nullptr;
-  Tensor value;  // the stage's own
+  Tensor value;             // the stage's own
+  ParamUse use;             // of a parameter, where it is
+  TensorSpec lies;          // how the whole lies in memory
+  ByteRange own;            // the part of it that `value` is
+  bool shared_out = false;  // among replicas
   std::string path() const { return path_of(group, name); }
 };
 
@@ -47,10 +51,11 @@ std::vector<Entry> entries(const RankModel& model, bool copies) {
     if (!model.owns(at.node)) return;
     const NodeState& state = model[at.node];
     const auto i = size_t(at.param);
-    const Tensor& value = e.buffer        ? state.buffers[i]
-                          : group.empty() ? state.params[i]
-                                          : state.slots[i][slot];
-    all.push_back({e.name, group, e.spec, value});
+    const Tensor& lies = (e.buffer ? state.buffers : state.params)[i];
+    const bool is_slot = !group.empty();
+    const ByteRange own = is_slot ? model.own_part(at) : ByteRange{0, lies.bytes()};
+    const Tensor value = !is_slot ? lies : own.bytes == 0 ? Tensor() : state.slots[i][slot];
+    all.push_back({e.name, group, e.spec, value, at, lies.spec(), own, is_slot && !state.shares[i].empty()});
   };
   for_each_tensor(model.graph(), model.optimiser(), visit);
   return all;
@@ -96,9 +101,9 @@ class Scratch {
 void set(const Entry& entry, const NamedTensor& tensor, const Context& context, const std::string& origin) {
   const Tensor plain = Tensor::host({entry.spec->shape, entry.spec->dtype});
   from_named(tensor, plain, origin);
-  const Tensor host = Tensor::host(entry.value.spec());
+  const Tensor host = Tensor::host(entry.lies);
   relayout(plain, host);
-  context.backend().copy(context, host, entry.value);
+  context.backend().copy(context, RankModel::part(host, entry.own), entry.value);
 }
 
 }  // namespace
@@ -111,7 +116,12 @@ std::vector<CheckpointTensor> checkpoint_tensors(const Graph& graph, const Optim
   return all;
 }
 
-void StateCopy::take(RankModel& model, bool alias) {
+void give_slots(const RankModel& model, const GatherSlot& gather) {
+  for (const Entry& entry : entries(model, false))
+    if (entry.shared_out) gather(entry.use, entry.value, {});
+}
+
+void StateCopy::take(RankModel& model, bool alias, const GatherSlot& gather) {
   const std::vector<Entry> now = entries(model, false);
   if (items_.empty())
     for (const Entry& e : now)
@@ -119,9 +129,13 @@ void StateCopy::take(RankModel& model, bool alias) {
           {as_written(e.path(), *e.spec), e.name, e.group, {e.spec->shape, e.spec->dtype}, {}, {}});
   for (size_t i = 0; i < now.size(); ++i) {
     Item& item = items_[i];
-    if (!alias && !item.copy) item.copy = Tensor::host(now[i].value.spec());
-    if (!alias) model.context().backend().copy(model.context(), now[i].value, item.copy);
-    item.value = alias ? now[i].value : item.copy;
+    const Entry& entry = now[i];
+    const bool copies = !alias || entry.shared_out;
+    if (copies && !item.copy) item.copy = Tensor::host(entry.lies);
+    if (copies && entry.value)
+      model.context().backend().copy(model.context(), entry.value, RankModel::part(item.copy, entry.own));
+    if (entry.shared_out) gather(entry.use, entry.value, item.copy);
+    item.value = copies ? item.copy : entry.value;
   }
 }
 
@@ -157,8 +171,8 @@ void StateCopy::write_hdf5(const Context& context, const std::function<void(std:
 StateBytes state_bytes(const RankModel& model) {
   StateBytes bytes;
   for (const Entry& entry : entries(model, false)) {
-    bytes.all += entry.value.bytes();
-    bytes.largest = std::max(bytes.largest, entry.value.bytes());
+    bytes.all += entry.lies.bytes();
+    bytes.largest = std::max(bytes.largest, entry.lies.bytes());
   }
   return bytes;
 }
@@ -167,7 +181,8 @@ void restore(RankModel& model, const std::string& checkpoint, const Manifest& ma
   std::map<const CheckpointFile*, std::vector<Entry>> wanted;
   for (const CheckpointFile& file : manifest.files) wanted[&file];
   for (const Entry& entry : entries(model, true))
-    wanted[&file_with(manifest, as_written(entry.path(), *entry.spec), checkpoint)].push_back(entry);
+    if (entry.value)
+      wanted[&file_with(manifest, as_written(entry.path(), *entry.spec), checkpoint)].push_back(entry);
   for (const auto& [file, in_file] : wanted) {
     if (in_file.empty()) continue;
     const std::string origin = checkpoint + "/" + file->name;

@@ -16,12 +16,18 @@ namespace antichain {
 // Returns what a checkpoint of this network has, over all stages.
 std::vector<CheckpointTensor> checkpoint_tensors(const Graph&, const Optimiser&);
 
+// Where replicas share out the optimiser's state, all of them call this for each slot in the same order. It
+// sends what this one has of the slot, or, on the first replica, fills in the rest of `whole`.
+using GatherSlot = std::function<void(const ParamUse&, const Tensor& own, const Tensor& whole)>;
+// Calls it on a replica that is not the first.
+void give_slots(const RankModel&, const GatherSlot&);
+
 // A StateCopy is a cut through the stage's state: tensors that stay as they are while training goes on.
 class StateCopy {
  public:
   // Takes the stage's state. It copies into memory that later copies use again, or, with `alias`, has the
-  // stage's own tensors for as long as the stage rests.
-  void take(RankModel&, bool alias);
+  // stage's own tensors for as long as the stage rests. Slots that others have parts of are always copied.
+  void take(RankModel&, bool alias, const GatherSlot& = {});
   std::vector<CheckpointTensor> tensors() const;                                             // in it
   void write_hdf5(const Context&, const std::function<void(std::string_view)>& sink) const;  // in pieces
 

@@ -7,6 +7,7 @@
 #include "framework/version.h"
 #include "pipeline/host/host_memory.h"
 #include "pipeline/host/seconds.h"
+#include "pipeline/run/shard_exchange.h"
 #include "pipeline/transport/agree.h"
 
 namespace antichain {
@@ -21,12 +22,13 @@ int64_t checkpoint_memory_bytes(const StateBytes& state) {
 }
 
 Checkpointer::Checkpointer(const CheckpointOptions& options, const TrainPosition& start, RankModel& model,
-                           const Seat& seat, Job& job, Listener listener)
+                           const Seat& seat, Transport& transport, Listener listener)
     : options_(options),
       seat_(seat),
       folder_(options.folder),
       model_(model),
-      job_(job),
+      transport_(transport),
+      job_(transport.job()),
       listener_(std::move(listener)),
       state_bytes_(state_bytes(model)),
       newest_(options.resumed),
@@ -68,13 +70,16 @@ void Checkpointer::begin(const TrainPosition& position, CheckpointKind kind) {
   kind_ = kind;
   written_.reset(), verdict_.reset();
   parts_.clear();
+  ShardExchange exchange(model_, transport_);
+  const GatherSlot gather = [&](const auto&... slot) { exchange.gather_slot(slot...); };
   if (seat_.replica > 0) {
+    give_slots(model_, gather);
     written_ = Background::Outcome{true, ""};
     return;
   }
   const bool alias = !memory_allows_copy();
   copied_ = !alias;
-  copy_.take(model_, alias);
+  copy_.take(model_, alias, gather);
   writer_.start(
       [this, name = checkpoint_file_name(seat_.stage)](const auto& beat) { return write(name, beat); });
   if (alias) {

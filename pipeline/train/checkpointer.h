@@ -16,7 +16,7 @@
 #include "pipeline/host/background.h"
 #include "pipeline/schedule/schedule_passes.h"
 #include "pipeline/stage/stage_state.h"
-#include "pipeline/transport/job.h"
+#include "pipeline/transport/transport.h"
 
 namespace antichain {
 
@@ -43,8 +43,9 @@ class Checkpointer {
   using Listener = std::function<void(const CheckpointReport&)>;  // on rank 0
 
   // Everything referred to must outlive it. `start` is that of the checkpoint resumed from. `seat` is this
-  // rank's. Of a stage's replicas, which all hold the same, the first one writes.
-  Checkpointer(const CheckpointOptions&, const TrainPosition& start, RankModel&, const Seat& seat, Job&,
+  // rank's. Of a stage's replicas the first one writes. It has what all hold, and gets their parts of slots
+  // that they have shared out, over the transport.
+  Checkpointer(const CheckpointOptions&, const TrainPosition& start, RankModel&, const Seat& seat, Transport&,
                Listener);
 
   bool on() const { return !folder_.path().empty(); }
@@ -79,6 +80,7 @@ class Checkpointer {
   const Seat seat_;
   const CheckpointFolder folder_;
   RankModel& model_;
+  Transport& transport_;
   Job& job_;
   const Listener listener_;
   const StateBytes state_bytes_;

@@ -19,6 +19,7 @@
 #include "pipeline/host/stop_signals.h"
 #include "pipeline/run/loss_means.h"
 #include "pipeline/run/plain_copy.h"
+#include "pipeline/run/shard_exchange.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/train/best_watch.h"
 #include "pipeline/train/exchange_norm.h"
@@ -46,6 +47,7 @@ class Trainer {
   Trainer(RankModel& model, const Profile& profile, const Plan& plan, const Schedule& schedule,
           const DataSplits& data, Transport& transport, const TrainOptions& options, TrainObserver& observer)
       : model_(model),
+        transport_(transport),
         job_(transport.job()),
         options_(options),
         observer_(observer),
@@ -67,7 +69,7 @@ class Trainer {
         position_(options.start),
         best_(options.patience, options.start.best),
         last_(options.start.last),
-        checkpointer_(options.checkpoint, options.start, model, seat_, job_,
+        checkpointer_(options.checkpoint, options.start, model, seat_, transport,
                       [&](const CheckpointReport& report) { observer.on_checkpoint(report); }),
         boundary_(job_, checkpointer_, options.deadline, lag(), total_ - options.start.step),
         results_(job_, boundary_),
@@ -439,7 +441,7 @@ class Trainer {
       sum.correct += part.correct;
       --under_way;
     };
-    model_.swap_averages();
+    swap_averages(model_, transport_);
     for (int64_t batch = 0; batch < test_samples_.sampler().batches(); ++batch) {
       test_samples_.position = {.epoch = 0, .batch = batch};
       test_samples_.next.reset();
@@ -454,7 +456,7 @@ class Trainer {
       if (verdict = boundary_.pass_batch(); !verdict.stop.empty()) break;
     }
     while (under_way > 0) end_oldest();
-    model_.swap_averages();
+    swap_averages(model_, transport_);
     if (!verdict.stop.empty()) stop(verdict);
     job_.activity().doing("waiting for the other ranks to end the evaluation");
     results_.tell(sum);
@@ -462,6 +464,7 @@ class Trainer {
   }
 
   RankModel& model_;
+  Transport& transport_;
   Job& job_;
   const TrainOptions& options_;
   TrainObserver& observer_;

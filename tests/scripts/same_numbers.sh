@@ -70,6 +70,7 @@ for model in "${models[@]}"; do
   train "$model" $reference "$program" train --local 2 --method data-parallel || exit 1
   compare "$model" mpi-2-replicas "${MPIRUN:-mpirun}" -n 2 "$program" train --replicas 2
   compare "$model" mpi-2x2-replicas "${MPIRUN:-mpirun}" -n 4 "$program" train --replicas 2,2 --schedule gpipe
+  compare "$model" mpi-2x2-sharded "${MPIRUN:-mpirun}" -n 4 "$program" train --replicas 2,2 --shard-optimiser on
   ANTICHAIN_SYNCHRONOUS_SENDS=1 compare "$model" mpi-2x2-synchronous "${MPIRUN:-mpirun}" -n 4 "$program" train --replicas 2,2
 done
 exit $bad

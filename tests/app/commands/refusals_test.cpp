@@ -19,6 +19,7 @@ TEST_F(Refusals, AnswersMistypedWordsWithTheNearest) {
   expect_refused("train --dataset cifar11", 2, "did you mean 'cifar10'");
   expect_refused("train --device gpu", 2, "there is no device 'gpu': did you mean 'cuda'?");
   expect_refused("train --augment device", 2, "the ranks compute on the CPU");
+  expect_refused("train --shard-optimiser on", 2, "among replicas, but there are none");
   expect_refused("plan --method uniforn --profile p.json", 2, "did you mean 'uniform'");
   expect_refused("plan --objective fast --profile p.json", 2, "compute-or-transfer");
   expect_refused("train --lr-schedule cosin", 2, "did you mean 'cosine'");

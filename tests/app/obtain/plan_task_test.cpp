@@ -123,6 +123,36 @@ TEST(PlanTask, Replicas) {
 
 Plan plan_of(const Profile& profile, const PlanTask& task) { return obtain_plan({}, profile, task); }
 
+// Five nodes of 100 bytes of weights, with Adam's slots, and as many of output. A replica of two needs 1000
+// bytes for weights and gradients, 250 for the other's gradients, 500 for outputs, and 1000 for slots, or 500
+// where they are shared out.
+TEST(PlanTask, ReplicasShareOutTheOptimiserWhereThatFits) {
+  Profile profile = chain();
+  for (ProfileNode& node : profile.nodes)
+    if (node.role != Role::input) node.cost.param_bytes = 100, node.cost.optimiser_bytes = 200;
+  PlanningOptions planning{.stages = 2, .replicas = "auto", .memory_bytes = 2400};
+  const auto sharded = [&] {
+    const Plan plan = plan_of(profile, task_of(planning, {}, profile, "1f1b", 2));
+    EXPECT_EQ(plan.shard_optimiser && !has_replicas(plan), false);
+    return plan.shard_optimiser;
+  };
+  planning.shard_optimiser = "off";
+  EXPECT_FALSE(sharded());
+  planning.shard_optimiser = "on";
+  planning.method = "data-parallel";
+  EXPECT_TRUE(sharded());
+  planning.shard_optimiser = "off";
+  expect_error([&] { sharded(); }, {"2400"});
+  planning.shard_optimiser = "auto";
+  EXPECT_TRUE(sharded());
+  const Plan plan = plan_of(profile, task_of(planning, {}, profile, "1f1b", 2));
+  const Plan again = plan_from_json(to_json(plan, profile), "plan.json");
+  EXPECT_TRUE(again.shard_optimiser);
+  EXPECT_EQ(plan_hash(again), plan_hash(plan));
+  planning.memory_bytes = -1;
+  EXPECT_FALSE(sharded()) << "nothing limits memory";
+}
+
 // What a file says about times may be out of date.
 TEST(PlanTask, AGivenPlanIsPricedAnew) {
   const Profile profile = chain();

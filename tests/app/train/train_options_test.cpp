@@ -75,7 +75,7 @@ TEST(TrainOptions, AreThese) {
        {"at-most",   "augment",          "backward-split", "chunks",        "cluster",         "cuts",
         "in-flight", "link-bytes-per-s", "link-latency-s", "local",         "max-states",      "memory-bytes",
         "objective", "overlap-steps",    "profile",        "profile-cache", "profile-seconds", "recompute",
-        "schedule",  "stages",           "transport",      "watchdog"}},
+        "schedule",  "shard-optimiser",  "stages",         "transport",     "watchdog"}},
       {"output",
        {"checkpoint", "checkpoint-every", "config", "dry-run", "json", "keep", "keep-best", "metrics",
         "quiet", "results", "trace"}}};

@@ -118,12 +118,13 @@ class Exhaustive {
       const NodeCost& cost = profile_.nodes[n].cost;
       work += work_ns(cost, speed);
       gradient += gradient_ns(cost.param_bytes, options_.cluster.link(devices), options_.microbatches);
-      held += 3 * cost.param_bytes + cost.prepared_bytes;
+      held += 2 * cost.param_bytes + cost.prepared_bytes;  // and once more what the optimiser keeps
       kept += kept_bytes(cost);
       weights += cost.param_bytes;
     }
     const int64_t all = held + options_.in_flight({options_.microbatches, devices_, devices_left, r}) * kept;
-    const int64_t bytes = all + (weights * (r - 1) + r - 1) / r;  // rounded up
+    const int64_t slots = (options_.shard_optimiser ? 1 : r) * weights;   // of all replicas
+    const int64_t bytes = all + (slots + weights * (r - 1) + r - 1) / r;  // rounded up
     if (memory_) return bytes;
     for (int d : devices)
       if (int64_t limit = options_.cluster.device(d).memory_bytes; limit > 0 && bytes > limit) return no_plan;
@@ -261,9 +262,10 @@ TEST(Exhaustive, AutomaticReplicas) {
 
 TEST(Exhaustive, ReplicasPerStageWithMemory) {
   const Counts counts =
-      sweep(600, 8, 3, [](std::mt19937& random, const Profile& profile, PlanOptions& options) {
+      sweep(800, 8, 3, [](std::mt19937& random, const Profile& profile, PlanOptions& options) {
         for (int s = 0; s < options.stages; ++s) options.replicas.of_stage.push_back(1 + int(random() % 2));
         options.cluster = equal_devices(6, byte_a_nanosecond);
+        options.shard_optimiser = random() % 2;
         if (random() % 2) give_memory(random, profile, options);
       });
   EXPECT_GT(counts.plans, 400);
@@ -289,6 +291,7 @@ TEST(Exhaustive, DifferentDevicesWithReplicas) {
         options.stages = 1 + int(random() % 4);
         options.cluster = equal_devices(options.stages, byte_a_nanosecond);
         options.replicas.automatic = true;
+        options.shard_optimiser = random() % 2;
         give_speeds_and_nodes(random, options);
         if (random() % 3 == 0) give_memory(random, profile, options);
       });

@@ -286,7 +286,8 @@ TEST(OrderSearch, OrdersTwoStagesARank) {
   EXPECT_GT(better, 3);
 }
 
-// Where devices have a limit of memory, each stage's micro-batches count by their bytes, in buffers of its own.
+// Where devices have a limit of memory, each stage's micro-batches count by their bytes, in buffers of its
+// own.
 TEST(OrderSearch, TwoStagesOfARankShareItsMemory) {
   Profile profile = chain(4);
   for (size_t n = 2; n < 6; ++n) profile.nodes[n].cost.stash_bytes = n == 2 ? 70 : 10;

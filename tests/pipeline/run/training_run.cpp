@@ -122,7 +122,8 @@ TrainingRun train_on_threads(const TrainingCase& c, int ranks, const MakePlan& m
         Schedule schedule = make_schedule(profile, plan, c.microbatches);
         if (c.clip_norm > 0 && ranks > 1) schedule = with_votes(std::move(schedule));
         validate(schedule, profile, plan);
-        RankModel model(graph, nodes_of_rank(plan, transport.rank()), context, c.seed, c.optimiser);
+        RankModel model(graph, nodes_of_rank(plan, transport.rank()), context, c.seed, c.optimiser,
+                        shards_of(graph, *c.optimiser, profile, plan, schedule, transport.rank()));
         Recorder recorder(run, c);
         TrainOptions options{.batch = batch,
                              .epochs = c.epoch ? 1 : 0,

@@ -223,6 +223,17 @@ TEST(PeakMemory, HasRoomForTheGradientsThatAReplicaAddsUp) {
   EXPECT_EQ(peak(3), 3 * 900 + 2 * 320);
 }
 
+TEST(PeakMemory, HasAPartOfTheSlotsWhereReplicasShareThemOut) {
+  const Profile profile = chain(1, {.output_bytes = 100, .param_bytes = 900});
+  const auto peak = [&](int replicas) {
+    Plan plan = replicated(one_node_each(profile), {replicas});
+    plan.shard_optimiser = true;
+    return peak_memory_bytes(make_schedule(profile, plan, Policy::one_f_one_b, 3), plan, profile)[0];
+  };
+  EXPECT_EQ(peak(2), 2 * 900 + 450 + 512);
+  EXPECT_EQ(peak(3), 2 * 900 + 300 + 2 * 320);
+}
+
 // Three nodes of 300 kB and 1, 2, 3 s of backward; M = 2 on 2 replicas, 0.3 MB/s: each bucket takes 1 s.
 //   0F0 0..3  0B0 3..9: node 4 is passed at 6, 3 at 8, 2 at 9
 //   link: bucket 0 6..7, 1 8..9, 2 9..10
@@ -250,6 +261,17 @@ TEST(SimulateReplicas, BucketsHideBehindTheLastBackward) {
     std::ranges::find(actions, Verb::reduce, &Action::verb)->bucket = -1;
   }
   EXPECT_DOUBLE_EQ(simulate(whole, plan, profile, one_link({.bytes_per_s = 1e5})).step_s, 9 + 9 + 1.5);
+}
+
+// The same, but each bucket takes 0.5 s, an update a half of 1.5 s, and then all weights take 1.5 s.
+TEST(SimulateReplicas, WeightsFollowTheUpdateWhereTheOptimiserIsSharded) {
+  Profile profile = chain(3, {.forward_s = 1, .update_s = 0.5, .param_bytes = 300'000});
+  for (int n = 2; n <= 4; ++n) profile.nodes[size_t(n)].cost.backward_input_s = n - 1;
+  Plan plan = replicated(plan_of(profile, {{2, 3, 4}}), {2});
+  plan.shard_optimiser = true;
+  const Timeline timeline = simulate(profile, plan, Policy::one_f_one_b, 2, one_link({.bytes_per_s = 3e5}));
+  EXPECT_DOUBLE_EQ(find(timeline, 1, "0A2").delivered_s, 9.5);
+  EXPECT_DOUBLE_EQ(timeline.step_s, 9.5 + 0.75 + 1.5);
 }
 
 TEST(GradientBuckets, AreOfAboutEqualBytesFromTheLastNodeOn) {
