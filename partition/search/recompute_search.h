@@ -23,9 +23,10 @@ namespace antichain {
 struct RecomputeChoice {
   std::vector<bool> again;  // by position in the stage
   WorkingSet set;
-  int64_t ns = 0;     // of what is computed again
-  int64_t bytes = 0;  // in flight x kept + again
-  bool exact = true;  // else a better one may have been missed
+  int64_t ns = 0;      // of what is computed again
+  int64_t bytes = 0;   // in flight x kept + again
+  bool exact = true;   // else a better one may have been missed
+  int64_t labels = 0;  // that the search made
 
   std::vector<int> of(const std::vector<int>& nodes) const;  // those that are recomputed
 };
@@ -34,6 +35,8 @@ struct RecomputeRequest {
   int in_flight = 1;         // micro-batches
   int64_t budget_bytes = 0;  // for RecomputeChoice::bytes
   double speed = 1;          // of the device
+  int64_t effort =
+      2'000'000;  // labels, after which a choice is no longer proved at any price: about a second
 };
 
 // Returns the choice that takes least time within the budget, or nothing where none was found.
@@ -50,10 +53,12 @@ struct StageSeat {
 };
 
 // A StageFitter answers the same questions for stages of one network and the memory of a device. It remembers
-// what it chose, and keeps a reference.
+// what it chose, and keeps a reference. All stages together get the effort of one request, so that a search
+// which tries many cuts ends.
 class StageFitter {
  public:
-  explicit StageFitter(const Profile& profile) : profile_(profile), consumers_(profile.consumers()) {}
+  explicit StageFitter(const Profile& profile, int64_t effort = RecomputeRequest().effort)
+      : profile_(profile), consumers_(profile.consumers()), effort_(effort) {}
 
   // Returns what a stage has to recompute to fit: nothing, often. It holds until the next call.
   const std::optional<RecomputeChoice>& fit(const std::vector<int>& nodes, const StageSeat&) const;
@@ -68,6 +73,7 @@ class StageFitter {
   const Profile& profile_;
   std::vector<std::vector<int>> consumers_;
   mutable std::map<std::pair<std::vector<int>, StageSeat>, std::optional<RecomputeChoice>> known_;
+  mutable int64_t effort_;  // that is left
 };
 
 }  // namespace antichain

@@ -1,5 +1,6 @@
 #include "pipeline/program/step_network.h"
 
+#include "framework/in_place.h"
 #include "pipeline/program/parts.h"
 
 namespace antichain {
@@ -26,7 +27,8 @@ StepNetwork step_network(const Graph& graph) {
           .statistics = node.signature.statistics,
           .rereads_output = node.lowering.keeps_y,
           .adds_dx = node.lowering.adds_dx,
-          .adds_dy = node.lowering.adds_dy};
+          .adds_dy = node.lowering.adds_dy,
+          .in_place = works_in_place(node.op->type())};
     for (size_t i = 0; i < node.inputs.size(); ++i) of.rereads_input.push_back(node.lowering.keeps(i));
     for (size_t i = 0; i < node.signature.params.size(); ++i)
       if (node.signature.params[i].trained) of.gradient_bytes += part_room(node.param(i).bytes());
@@ -53,6 +55,7 @@ StepNetwork step_network(const Profile& profile) {
           .output = flat(node.cost.output_bytes),
           .rereads_output = node.cost.keeps_output,
           .adds_dx = true,
+          .in_place = works_in_place(node.op),
           .gradient_bytes = part_room(node.cost.param_bytes)};
     if (node.cost.stash_bytes > 0) of.stash.push_back(flat(node.cost.stash_bytes));
     for (const SharedUse& use : node.shared) of.shared[use.param] = flat(use.bytes);
