@@ -67,8 +67,8 @@ struct Label {
   }
 };
 
-// A RestBound says what the places from each one on take at least, in time and at some price of a byte that is
-// kept, where each of them chooses for itself, but no segment grows beyond the largest working set.
+// A RestBound says what the places from each one on take at least, in time and at some price of a byte that
+// is kept. Each of them chooses for itself, but no segment grows beyond the largest working set.
 class RestBound {
  public:
   RestBound(const StageOrder& order, const std::vector<int64_t>& ns, double price, int64_t most)

@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 """Compares predicted with measured memory, of networks that recompute what they must.
 
-    tests/benchmarks/memory.py PROGRAM [--models resnet18 vgg16 …] [--ranks 1 2] [--batch 64] [--microbatches 4]
+    tests/benchmarks/memory.py PROGRAM [--models resnet18 vgg16 …] [--ranks 1 2] [--batch 64]
+    [--microbatches 4]
 
-Each network is profiled once. For each number of ranks, `plan --memory-curve` says from which memory of a rank
-on any plan fits, and from which on nothing is recomputed. Three limits lie between: a fifth and three fifths
-of the way up, and the upper end. Within each of them the network trains two steps on generated images of
-CIFAR's size and is evaluated (`--recompute auto`). A row has the bytes of each process, those that `train`
+Each network is profiled once. For each number of ranks, `plan --memory-curve` says from which memory of a
+rank on any plan fits, and from which on nothing is recomputed. Three limits lie between: a fifth and three
+fifths of the way up, and the upper end. Within each of them the network trains two steps on generated images
+of CIFAR's size and is evaluated (`--recompute auto`). A row has the bytes of each process, those that `train`
 has added up before it began beside the growth of its largest resident set, and the deviation in percent.
 
 It ends with 1 where a deviation is above 5 %.
@@ -34,7 +35,8 @@ def ends_of_curve(text):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("--models", nargs="+", default=MODELS)
     parser.add_argument("--ranks", nargs="+", type=int, default=[1, 2])
@@ -50,13 +52,14 @@ def main():
             run(asked.program, "profile", "--model", model, *step, "--local", "1", "--json", profile)
             for ranks in asked.ranks:
                 planned = ["--profile", profile, "--stages", str(ranks)]
-                least, enough = ends_of_curve(
-                    run(asked.program, "plan", *planned, "--microbatches", asked.microbatches, "--memory-curve"))
+                curve = run(asked.program, "plan", *planned, *step[2:], "--memory-curve")
+                least, enough = ends_of_curve(curve)
                 for share in LIMITS:
                     limit = int(least + share * (enough - least)) + 2**15  # the curve is rounded
-                    run("mpirun", "-n", str(ranks), "--oversubscribe", asked.program, "train", "--model", model,
-                        "--dataset", "synthetic", *step, *planned, "--memory-bytes", str(limit), "--recompute",
-                        "auto", "--epochs", "1", "--steps", "2", "--lr", "0.001", "--json", result)
+                    run("mpirun", "-n", str(ranks), "--oversubscribe", asked.program, "train",
+                        "--model", model, "--dataset", "synthetic", *step, *planned,
+                        "--memory-bytes", str(limit), "--recompute", "auto", "--epochs", "1", "--steps", "2",
+                        "--lr", "0.001", "--json", result)
                     with open(result) as file:
                         processes = json.load(file)["process_memory"]
                     cells = []
