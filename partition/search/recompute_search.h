@@ -32,11 +32,10 @@ struct RecomputeChoice {
 };
 
 struct RecomputeRequest {
-  int in_flight = 1;         // micro-batches
-  int64_t budget_bytes = 0;  // for RecomputeChoice::bytes
-  double speed = 1;          // of the device
-  int64_t effort =
-      2'000'000;  // labels, after which a choice is no longer proved at any price: about a second
+  int in_flight = 1;           // micro-batches
+  int64_t budget_bytes = 0;    // for RecomputeChoice::bytes
+  double speed = 1;            // of the device
+  int64_t effort = 1'000'000;  // labels, a second or two, after which a choice is not proved at any price
 };
 
 // Returns the choice that takes least time within the budget, or nothing where none was found.

@@ -32,8 +32,8 @@ CutScorer::CutScorer(const Profile& profile, const PlanOptions& options, const P
       dag_(dag),
       placements_(placements),
       add_(profile),
-      fitter_(profile),
-      down_sets_(size_t(dag.states())) {}
+      down_sets_(size_t(dag.states())),
+      fitter_(profile) {}
 
 const CutScorer::Bits& CutScorer::down_set(int state) {
   Bits& bits = down_sets_[size_t(state)];

@@ -14,7 +14,7 @@ It ends with 1 where a deviation is above 5 %.
 """
 import argparse, json, os, subprocess, sys, tempfile
 
-MODELS = ["resnet18", "vgg16", "densenet121", "resnet50"]
+MODELS = ["resnet18", "resnet50", "squeezenet1_0", "vgg16"]
 LIMITS = [0.2, 0.6, 1.0]  # of the way from the least memory to that which is enough for everything
 MOST = 5.0  # percent
 
