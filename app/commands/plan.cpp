@@ -143,8 +143,9 @@ void answer(const PlanCommandOptions& options, const GivenFiles& given, const Pr
     return;
   }
   const Plan plan = obtain_plan(given, profile, task);
-  fmt::print("{}{}{}", describe(plan, profile, task), describe_step(plan, profile, task),
-             describe_faster(plan, profile, task));
+  const Schedule schedule = task.choice.schedule(profile, plan, task.options);
+  fmt::print("{}{}{}\n{}", describe(plan, profile, task), describe_step(plan, profile, task),
+             describe_faster(plan, profile, task), describe_memory(plan, profile, schedule));
   if (options.explain) fmt::print("{}", explain(plan, profile, task));
   write_plan(options, plan, profile);
 }

@@ -220,7 +220,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
                   bytes_of_an_image(options, *data.train, rank), !options.results.empty());
   const DeviceMemory device = device_memory(rank.context);
   check_available_memory(job, MemoryOf::plan, need, device);
-  memory.begin(device.name.empty() ? need.total() : need.beside_device());
+  memory.begin(need, device);
   on_rank_zero(job, [&] {
     const Progress::Disk disk(job.activity(), "writing the results folder");
     record.begin(options, start, beginning.checkpoint, profile, plan);
@@ -250,7 +250,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
       train(model, profile, plan, schedule, data, tensors.over(job), settings, reporter);
   // 6. Report the results, beside what was predicted.
   const StateHash state = state_hash(model, job);
-  const std::vector<ProcessMemory> processes = memory.compare(rank);
+  const std::vector<MemoryRow> processes = memory.compare(rank);
   const std::string lost_weights = record.keep_weights(model, job);
   if (!rank.prints()) return end_as_it_went(result, lost_weights, "");
   const Progress::Disk disk(job.activity(), "writing what came of it");

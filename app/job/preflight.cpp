@@ -11,9 +11,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
+#include <utility>
 
 #include "app/cli/number_text.h"
-#include "app/cli/table.h"
 #include "framework/backend.h"
 #include "framework/error.h"
 #include "pipeline/device/device_streams.h"
@@ -62,39 +62,56 @@ struct RankNeed {
   int64_t on_host() const { return device.name.empty() ? need.total() : need.beside_device(); }
 };
 
+std::vector<int64_t MemoryShares::*> fields_of_shares() {
+  return {&MemoryShares::weights, &MemoryShares::gradients, &MemoryShares::optimiser,
+          &MemoryShares::kept,    &MemoryShares::working,   &MemoryShares::messages};
+}
+
+std::vector<int64_t MemoryNeed::*> fields_beside_shares() {
+  return {&MemoryNeed::evaluation, &MemoryNeed::scratch, &MemoryNeed::images, &MemoryNeed::code,
+          &MemoryNeed::copy};
+}
+
+std::string to_text(const MemoryNeed& need) {
+  std::string text;
+  for (const auto field : fields_of_shares()) text += fmt::format("{} ", need.step.*field);
+  for (const auto field : fields_beside_shares()) text += fmt::format("{} ", need.*field);
+  return text;
+}
+
+std::istream& operator>>(std::istream& in, MemoryNeed& need) {
+  for (const auto field : fields_of_shares()) in >> need.step.*field;
+  for (const auto field : fields_beside_shares()) in >> need.*field;
+  return in;
+}
+
+void add(MemoryNeed& sum, const MemoryNeed& need) {
+  for (const auto field : fields_of_shares()) sum.step.*field += need.step.*field;
+  for (const auto field : fields_beside_shares()) sum.*field += need.*field;
+}
+
 std::string to_text(const RankNeed& r) {
-  const MemoryNeed& n = r.need;
-  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {}", r.host, r.process, r.available,
-                     r.address_space, n.weights, n.activations, n.evaluation, n.scratch, n.images, n.code,
-                     n.copy, r.device.free_bytes, r.device.name);
+  return fmt::format("{} {} {} {} {}{} {}", r.host, r.process, r.available, r.address_space, to_text(r.need),
+                     r.device.free_bytes, r.device.name);
 }
 
 RankNeed rank_need(const std::string& text) {
   RankNeed r;
   std::istringstream in(text);
-  in >> r.host >> r.process >> r.available >> r.address_space >> r.need.weights >> r.need.activations >>
-      r.need.evaluation >> r.need.scratch >> r.need.images >> r.need.code >> r.need.copy >>
-      r.device.free_bytes >> r.device.name;
+  in >> r.host >> r.process >> r.available >> r.address_space >> r.need >> r.device.free_bytes >>
+      r.device.name;
   return r;
 }
 
-std::string table_of(const std::vector<RankNeed>& ranks, MemoryOf subject) {
-  Table table({{subject == MemoryOf::plan ? "stage" : "rank"},
-               {"host", Table::Align::left},
-               {"weights\nMiB"},
-               {"activations\nMiB"},
-               {"evaluation\nMiB"},
-               {"scratch\nMiB"},
-               {"images\nMiB"},
-               {"engine\nMiB"},
-               {"all\nMiB"}});
-  for (size_t r = 0; r < ranks.size(); ++r) {
-    const MemoryNeed& n = ranks[r].need;
-    table.add({std::to_string(r), ranks[r].host, mebibytes(n.weights), mebibytes(n.activations),
-               mebibytes(n.evaluation), mebibytes(n.scratch), mebibytes(n.images), mebibytes(n.code),
-               mebibytes(n.total())});
-  }
-  return table.str(0, Table::Look::plain);  // plain, because an Error's text is made printable
+// It is plain, because an Error's text is made printable.
+std::string table_of(const std::vector<RankNeed>& ranks) {
+  std::vector<MemoryRow> rows;
+  for (const RankNeed& rank : ranks)
+    rows.push_back({.ranks = std::to_string(rows.size()),
+                    .host = rank.host,
+                    .need = rank.need,
+                    .predicted_bytes = rank.need.total()});
+  return memory_table(rows, Table::Look::plain);
 }
 
 // Ranks of one host share its memory, and ranks that are threads share the limits of their process. Ranks in
@@ -120,7 +137,7 @@ Error too_much(MemoryOf subject, const std::string& where, const SharedMemory& s
                const std::string& advice, const std::vector<RankNeed>& ranks) {
   return Error(fmt::format("{} needs {} MiB {} {} MiB left", subjects[size_t(subject)],
                            mebibytes(share.needed), where, mebibytes(share.left)),
-               fmt::format("use a smaller --batch, {}\n\n{}", advice, table_of(ranks, subject)),
+               fmt::format("use a smaller --batch, {}\n\n{}", advice, table_of(ranks)),
                ExitCode::out_of_memory);
 }
 
@@ -161,25 +178,34 @@ void refuse_too_much(const std::vector<RankNeed>& ranks, MemoryOf subject) {
 
 MemoryRecord::MemoryRecord() : before_(resident_bytes()) {}
 
-void MemoryRecord::begin(int64_t estimated_bytes) {
-  estimated_ = estimated_bytes;
+void MemoryRecord::begin(const MemoryNeed& need, const DeviceMemory& device) {
+  if (device.name.empty()) need_ = need;
+  estimated_ = device.name.empty() ? need.total() : need.beside_device();
   return_free_memory();  // of measuring and planning
   forget_peak();
 }
 
-std::vector<ProcessMemory> MemoryRecord::compare(Rank& rank) const {
-  const std::string mine =
-      fmt::format("{}:{} {} {}", rank.job.host(), ::getpid(), estimated_, peak_resident_bytes() - before_);
-  std::vector<ProcessMemory> processes;
+std::vector<MemoryRow> MemoryRecord::compare(Rank& rank) const {
+  const std::string mine = fmt::format("{}:{} {} {} {}", rank.job.host(), ::getpid(), estimated_,
+                                       peak_resident_bytes() - before_, to_text(need_));
+  std::vector<MemoryRow> processes;
+  std::string process, before;
+  int r = 0;
   for (const std::string& text : rank.job.gather(mine)) {
-    ProcessMemory its;
-    std::istringstream(text) >> its.process >> its.estimated_bytes >> its.measured_bytes;
-    if (!processes.empty() && processes.back().process == its.process) {  // ranks that are threads
-      processes.back().estimated_bytes += its.estimated_bytes;
-      processes.back().measured_bytes = std::max(processes.back().measured_bytes, its.measured_bytes);
-    } else {
+    MemoryRow its;
+    its.ranks = std::to_string(r++);
+    std::istringstream in(text);
+    in >> process >> its.predicted_bytes >> its.measured_bytes >> its.need;
+    its.host = process.substr(0, process.rfind(':'));
+    if (process != std::exchange(before, process)) {
       processes.push_back(its);
+      continue;
     }
+    MemoryRow& all = processes.back();  // ranks that are threads
+    all.ranks = all.ranks.substr(0, all.ranks.find('-')) + "-" + its.ranks;
+    all.predicted_bytes += its.predicted_bytes;
+    all.measured_bytes = std::max(all.measured_bytes, its.measured_bytes);
+    add(all.need, its.need);
   }
   return processes;
 }

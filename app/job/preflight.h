@@ -7,7 +7,7 @@
 
 #include "app/cli/cli_forward.h"
 #include "app/job/job.h"
-#include "pipeline/stage/memory_need.h"
+#include "app/job/memory_table.h"
 
 namespace antichain {
 
@@ -29,21 +29,19 @@ struct DeviceMemory {
 DeviceMemory device_memory(const Context&);
 void check_available_memory(Job&, MemoryOf, const MemoryNeed& of_this_rank, const DeviceMemory& = {});
 
-// A ProcessMemory compares the estimate with the truth for a process. They come in the order of ranks.
-struct ProcessMemory {
-  std::string process;  // host and process id
-  int64_t estimated_bytes = 0, measured_bytes = 0;
-};
 // A MemoryRecord compares the peak after begin() with the memory where it was constructed. It has to be
 // constructed before the engine runs its first kernel, because the estimate counts the code that the engine
 // generates, and a run that measures its profile generates it then.
 class MemoryRecord {
  public:
   MemoryRecord();
-  void begin(int64_t estimated_bytes);              // of host memory; call it right before allocating
-  std::vector<ProcessMemory> compare(Rank&) const;  // collective; the result is on rank 0
+  // Call it right before allocating. Of a rank whose device has its own memory, the host's is compared.
+  void begin(const MemoryNeed&, const DeviceMemory&);
+  // Collective. Returns a row for each process, in the order of ranks, on rank 0.
+  std::vector<MemoryRow> compare(Rank&) const;
 
  private:
+  MemoryNeed need_;  // of host memory, where all of it is there
   int64_t before_, estimated_ = 0;
 };
 

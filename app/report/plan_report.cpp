@@ -7,11 +7,12 @@
 
 #include "app/cli/number_text.h"
 #include "app/cli/table.h"
+#include "app/job/memory_table.h"
 #include "app/report/plan_figures.h"
 #include "framework/printable.h"
 #include "pipeline/planning/order_bound.h"
 #include "pipeline/planning/order_search.h"
-#include "pipeline/program/program.h"
+#include "pipeline/program/memory_shares.h"
 #include "pipeline/simulate/simulate.h"
 
 namespace antichain {
@@ -222,6 +223,10 @@ std::string describe_faster(const Plan& plan, const Profile& profile, const Plan
                   milliseconds(found->order.pace_s()), milliseconds(plan.pace_s()),
                   several ? ", two stages a rank" : "", gibibytes(found->plan, found->order.schedule),
                   gibibytes(plan, task.choice.schedule(profile, plan, task.options))));
+}
+
+std::string describe_memory(const Plan& plan, const Profile& profile, const Schedule& schedule) {
+  return memory_table(memory_rows(memory_shares(schedule, plan, profile)));
 }
 
 std::string describe_step(const Plan& plan, const Profile& profile, const PlanTask& task) {

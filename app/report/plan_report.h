@@ -24,6 +24,9 @@ std::string describe_step(const Plan&, const Profile&, const PlanTask&);
 // two seconds at most.
 std::string describe_faster(const Plan&, const Profile&, const PlanTask&);
 
+// Returns the table of what each rank's memory is taken by in a step (app/job/memory_table.h).
+std::string describe_memory(const Plan&, const Profile&, const Schedule&);
+
 // Returns "resnet18 in micro-batches of 16", or only the name where the size is unknown.
 std::string subject(const Profile&);
 // Returns a stage's number of nodes and its ends: "14: conv1 to layer1.1.conv2".

@@ -9,7 +9,7 @@
 #include "app/cli/table.h"
 #include "app/report/measures.h"
 #include "app/report/plan_report.h"
-#include "pipeline/program/program.h"
+#include "pipeline/program/memory_shares.h"
 
 namespace antichain {
 
@@ -17,15 +17,14 @@ int grid_width(int asked) { return asked > 0 ? asked : int(text_columns()); }
 
 std::string describe(const Timeline& timeline, const Plan& plan, const Profile& profile,
                      const Schedule& schedule, const PlanTask& task) {
-  const std::vector<int64_t> memory = peak_memory_bytes(schedule, plan, profile);
-  Table table({{"stage"}, {"rank"}, {"busy\nms"}, {"busy\n%"}, {"peak memory\nMiB"}});
+  Table table({{"stage"}, {"rank"}, {"busy\nms"}, {"busy\n%"}});
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     for (const int rank : plan.stages[s].ranks) {
       const std::vector<int> stages = stages_of_rank(plan, rank);
       if (stages.front() != int(s)) continue;
       const double busy_s = timeline.busy_s[size_t(rank)];
-      table.add({ranges(stages), std::to_string(rank), milliseconds(busy_s),
-                 percent(busy_s / timeline.period_s), mebibytes(memory[size_t(rank)])});
+      table.add(
+          {ranges(stages), std::to_string(rank), milliseconds(busy_s), percent(busy_s / timeline.period_s)});
     }
   }
   const double images = double(profile.microbatch) * schedule.microbatches;
@@ -37,11 +36,11 @@ std::string describe(const Timeline& timeline, const Plan& plan, const Profile& 
       timeline.period_s < timeline.step_s
           ? fmt::format("; steps overlap, {} ms from one to the next", milliseconds(timeline.period_s))
           : "";
-  return fmt::format("Predicted step of {}: {} ms{}{}\n{}Bubble share {} %, speedup over {} {:.2f}\n\n{}",
+  return fmt::format("Predicted step of {}: {} ms{}{}\n{}Bubble share {} %, speedup over {} {:.2f}\n\n{}\n{}",
                      counted(schedule.microbatches, "micro-batch", "micro-batches"),
                      milliseconds(timeline.step_s), period, rate, order, percent(timeline.bubble_fraction()),
                      one_device(task.options.cluster), speedup(timeline.period_s, profile, task.options),
-                     table.str());
+                     table.str(), describe_memory(plan, profile, schedule));
 }
 
 std::string simulation_json(const Timeline& timeline, const Plan& plan, const Profile& profile,

@@ -14,7 +14,7 @@
 #include "app/report/plan_figures.h"
 #include "app/report/plan_report.h"
 #include "framework/error.h"
-#include "pipeline/program/program.h"
+#include "pipeline/program/memory_shares.h"
 #include "pipeline/simulate/simulate.h"
 
 namespace antichain {

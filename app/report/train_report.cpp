@@ -134,7 +134,8 @@ std::string describe(const TrainSummary& s) {
          (s.ended_early.empty() ? "" : labelled("Ended early", s.ended_early)) +
          labelled("Step time",
                   fmt::format("predicted {} ms, {}", milliseconds(s.predicted_step_s), measured)) +
-         labelled("Final state", s.state + " (hash of all weights and statistics)");
+         labelled("Final state", s.state + " (hash of all weights and statistics)") + "\n" +
+         memory_table(s.processes) + "\n";
 }
 
 std::string to_json(const TrainSummary& s, int indent) {
@@ -156,9 +157,9 @@ std::string to_json(const TrainSummary& s, int indent) {
     json["flop_per_s_of_a_rank"] = s.rate.per_s(s.measured_step_s, s.ranks);
     json["share_of_fastest_layer"] = s.rate.share(s.measured_step_s, s.ranks);
   }
-  for (const ProcessMemory& p : s.processes)
+  for (const MemoryRow& row : s.processes)
     json["process_memory"].push_back(
-        {{"estimated_bytes", p.estimated_bytes}, {"measured_bytes", p.measured_bytes}});
+        {{"estimated_bytes", row.predicted_bytes}, {"measured_bytes", row.measured_bytes}});
   json["load_imbalance"] = load_imbalance(s.times);
   json["starved_share"] = starved_share(s.times);
   json["seconds"] = to_json(s.times);

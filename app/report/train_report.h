@@ -55,7 +55,7 @@ class TrainReporter : public TrainObserver {
 struct TrainSummary {
   std::string model, precision, data, plan_hash, state;
   int64_t test_images = 0, steps = 0, memory_bytes = 0;
-  std::vector<ProcessMemory> processes;
+  std::vector<MemoryRow> processes;
   int ranks = 1;
   double predicted_step_s = 0, measured_step_s = 0, images_per_s = 0;
   double loss = 0;                             // of the last step

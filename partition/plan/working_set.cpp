@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 
+#include "framework/in_place.h"
 #include "partition/plan/stage_cost.h"
 
 namespace antichain {
@@ -36,7 +37,7 @@ std::vector<StageSegment> segments_of(const StageOrder& order, const std::vector
     int64_t taken = segment.there.back();
     for (int m = segment.first; m <= i; ++m) {
       const StageOrder::Read& output = order.tensors[size_t(m)];
-      if (!output.reread && (m == i || output.last_reader >= i)) taken += output.bytes;
+      if (!output.reread && (m == i || output.there(i))) taken += output.bytes;
     }
     most.back() = std::max(most.back(), taken);
     segment.excess = most.back() - segment.there.back();
@@ -93,12 +94,12 @@ StageOrder::StageOrder(const Profile& profile, const std::vector<std::vector<int
                       .has_backward = node.needs_gradient || node.role == Role::loss});
     tensors.push_back({.bytes = node.cost.output_bytes, .reread = node.cost.keeps_output});
   }
-  // Its readers have their backwards from `last` down to `first`.
-  const auto add_gradient = [&](int node, int first, int last) {
+  // Its readers have their backwards from `last` down to `first`. The one at `over` has it in its own.
+  const auto add_gradient = [&](int node, int first, int last, int over = -1) {
     if (!profile.nodes[size_t(node)].needs_gradient) return;
     const int64_t bytes = profile.nodes[size_t(node)].cost.output_bytes;
     for (int i = first; i <= last && i < size(); ++i) {
-      places[size_t(i)].gradient_bytes += bytes;
+      if (i != over) places[size_t(i)].gradient_bytes += bytes;
       if (i < last) places[size_t(i)].come_bytes += bytes;
     }
   };
@@ -113,14 +114,23 @@ StageOrder::StageOrder(const Profile& profile, const std::vector<std::vector<int
       }
       tensors[size_t(tensor)].last_reader = i;
       std::vector<int>& inputs = places[size_t(i)].inputs;
-      if (std::ranges::count(inputs, tensor) == 0) inputs.push_back(tensor);
+      if (std::ranges::count(inputs, tensor) > 0) continue;
+      inputs.push_back(tensor);
+      ++tensors[size_t(tensor)].readers;
     }
   for (const auto& [node, other] : others)
     add_gradient(node, other.second, tensors[size_t(other.first)].last_reader);
   for (int i = 0; i < size(); ++i) {
     const std::vector<int>& readers = consumers[size_t(nodes[size_t(i)])];
+    if (readers.empty()) continue;
     const bool leaves = std::ranges::any_of(readers, [&](int c) { return place_of(c) < 0; });
-    if (!readers.empty()) add_gradient(nodes[size_t(i)], i, leaves ? size() : tensors[size_t(i)].last_reader);
+    const int last = place_of(readers.back());
+    const bool in_place = last >= 0 && tensors[size_t(last)].bytes == tensors[size_t(i)].bytes &&
+                          works_in_place(profile.nodes[size_t(readers.back())].op);
+    tensors[size_t(i)].overwritten = in_place && readers.size() == 1 && !tensors[size_t(i)].reread;
+    // Its fold begins with the last reader, whose own gradient is in a tensor of this stage.
+    const bool over = in_place && tensors[size_t(last)].last_reader >= 0;
+    add_gradient(nodes[size_t(i)], i, leaves ? size() : tensors[size_t(i)].last_reader, over ? last : -1);
   }
 }
 

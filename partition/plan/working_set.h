@@ -38,8 +38,11 @@ struct StageOrder {
   };
   struct Read {
     int64_t bytes = 0;
-    bool reread = false;   // by some backward
-    int last_reader = -1;  // of the stage
+    bool reread = false;  // by some backward
+    int readers = 0;      // of the stage, and the last of them
+    int last_reader = -1;
+    bool overwritten = false;  // by that one (framework/in_place.h), which is the only one
+    bool there(int place) const { return last_reader > place || (last_reader == place && !overwritten); }
   };
   std::vector<Place> places;
   std::vector<Read> tensors;

@@ -14,9 +14,10 @@ namespace antichain {
 namespace {
 
 constexpr int64_t no_budget = std::numeric_limits<int64_t>::max() / 4;
-constexpr size_t widths[] = {16, 300};  // labels per place: few find what rules out many
-constexpr size_t most_known = 20'000;   // stages of a fitter
-constexpr int most_prices = 12;         // of a byte
+constexpr size_t few = 16, many = 300, most_labels = 3000;  // per place: few find what rules out many
+constexpr int deepest = 7;                                  // halvings of the range of working sets
+constexpr size_t most_known = 20'000;                       // stages of a fitter
+constexpr int most_prices = 40;                             // of a byte
 
 // What a label knows of a tensor that later nodes read.
 enum Where : char {
@@ -45,9 +46,10 @@ struct Label {
   int step = -1;
   int64_t rank = 0;
 
-  bool beats(const Label& other) const {
-    if (ns > other.ns || kept > other.kept || most > other.most || sum > other.sum || taken > other.taken ||
-        joined > other.joined || excess > other.excess)
+  // A working set below the floor is as good as one of that size.
+  bool beats(const Label& other, int64_t floor) const {
+    if (ns > other.ns || kept > other.kept || most > std::max(other.most, floor) || sum > other.sum ||
+        taken > other.taken || joined > other.joined || excess > other.excess)
       return false;
     for (size_t k = 0; k < closed.size(); ++k)
       if (closed[k].bytes > other.closed[k].bytes || closed[k].excess > other.closed[k].excess ||
@@ -65,6 +67,52 @@ struct Label {
   }
 };
 
+// A RestBound says what the places from each one on take at least, in time and at some price of a byte that
+// is kept. Each of them chooses for itself, but no segment grows beyond the largest working set.
+class RestBound {
+ public:
+  RestBound(const StageOrder& order, const std::vector<int64_t>& ns, double price, int64_t most)
+      : order_(order), most_(most), before_(ns.size() + 1), value_(ns.size() + 1), closed_(ns.size() + 1) {
+    for (size_t i = 0; i < ns.size(); ++i) before_[i + 1] = before_[i] + double(ns[i]);
+    value_.back() = before_.back();
+    for (int i = order.size() - 1; i >= 0; --i) {
+      const double kept = price * double(order.places[size_t(i)].kept_bytes) + closed_[size_t(i) + 1];
+      value_[size_t(i)] = before_[size_t(i)] + kept;
+      const int end = reach(i, 0);
+      closed_[size_t(i)] = end == i ? kept : std::min(kept, price * begin_bytes(i) + run(i, i + 1, end));
+    }
+  }
+
+  // Before place i no segment goes on, or one that has so many bytes.
+  double closed(int i) const { return closed_[size_t(i)]; }
+  double open(int i, int64_t bytes) const { return run(i, i, reach(i, bytes)); }
+
+ private:
+  // Returns the end of the longest segment that goes on with place i.
+  int reach(int i, int64_t bytes) const {
+    for (; i < order_.size(); ++i) {
+      const StageOrder::Place& place = order_.places[size_t(i)];
+      bytes += place.kept_bytes;
+      if (!place.computes || bytes + place.gradient_bytes > most_) break;
+    }
+    return i;
+  }
+  // Place i and those behind it are computed again, up to one between these.
+  double run(int i, int first, int last) const {
+    return *std::min_element(value_.begin() + first, value_.begin() + last + 1) - before_[size_t(i)];
+  }
+  // A segment begins from the output of the place before, which may be kept for it alone.
+  double begin_bytes(int i) const {
+    if (i == 0) return 0;
+    const StageOrder::Read& tensor = order_.tensors[size_t(i) - 1];
+    return tensor.reread || tensor.readers != 1 || tensor.last_reader != i ? 0 : double(tensor.bytes);
+  }
+
+  const StageOrder& order_;
+  const int64_t most_;
+  std::vector<double> before_, value_, closed_;
+};
+
 class RecomputeSearch {
  public:
   RecomputeSearch(const StageOrder& order, const RecomputeRequest& request, bool by_time)
@@ -76,30 +124,22 @@ class RecomputeSearch {
     for (int i = 0; i <= n; ++i)
       for (int t = 0; t < int(order.tensors.size()); ++t)
         if ((t < i || t >= n) && order.tensors[size_t(t)].last_reader >= i) open_[size_t(i)].push_back(t);
-    must_keep_.assign(size_t(n) + 1, 0);
-    for (int i = n - 1; i >= 0; --i)
-      must_keep_[size_t(i)] = must_keep_[size_t(i) + 1] +
-                              (order.places[size_t(i)].computes ? 0 : order.places[size_t(i)].kept_bytes);
     find_prices();
   }
 
+  int64_t made() const { return made_; }       // labels
   bool complete() const { return complete_; }  // whether the last pass left nothing out
   std::optional<RecomputeChoice> run() {
-    std::optional<RecomputeChoice> best;
-    for (const size_t width : widths) {
-      complete_ = true;
-      if (std::optional<RecomputeChoice> better = pass(width)) {
-        best = std::move(better);
-        // The next pass looks for something better.
-        if (by_time_)
-          most_ns_ = best->ns - 1;
-        else
-          budget_ = best->bytes - 1;
-      }
+    for (const size_t width : {few, many}) {
+      look_at(0, budget_, width);
       if (complete_) break;
     }
-    if (best) best->exact = complete_;
-    return best;
+    if (!complete_) {
+      complete_ = true;
+      halve(0, budget_, 0);
+    }
+    if (best_) best_->exact = complete_;
+    return best_;
   }
 
  private:
@@ -119,24 +159,53 @@ class RecomputeSearch {
       const double price = all[all.size() * size_t(2 * p + 1) / (2 * most_prices)];
       if (prices_.empty() || price > prices_.back()) prices_.push_back(price);
     }
-    for (const double price : prices_) {
-      std::vector<double>& rest = rests_.emplace_back(size_t(order_.size()) + 1, 0.0);
-      for (int i = order_.size() - 1; i >= 0; --i) {
-        const StageOrder::Place& place = order_.places[size_t(i)];
-        const double keep = price * double(place.kept_bytes);
-        rest[size_t(i)] =
-            rest[size_t(i) + 1] + (place.computes ? std::min(keep, double(ns_[size_t(i)])) : keep);
-      }
-    }
   }
 
-  // Returns a bound on the time of the places from i on.
+  // Looks for something better whose largest working set is in this range.
+  void look_at(int64_t floor, int64_t ceiling, size_t width) {
+    floor_ = floor, ceiling_ = ceiling;
+    complete_ = true;
+    rests_.clear();
+    for (const double price : prices_) rests_.emplace_back(order_, ns_, price, ceiling);
+    keeps_.emplace(order_, std::vector<int64_t>(ns_.size()), 1, ceiling);
+    std::optional<RecomputeChoice> better = pass(width);
+    if (!better) return;
+    best_ = std::move(better);
+    if (by_time_)
+      most_ns_ = best_->ns - 1;
+    else
+      budget_ = best_->bytes - 1;
+  }
+
+  void halve(int64_t floor, int64_t ceiling, int depth) {
+    ceiling = std::min(ceiling, budget_);
+    if (ceiling < floor) return;
+    const bool complete = complete_, last = depth == deepest || floor == ceiling;
+    look_at(floor, ceiling, last ? most_labels : many);
+    if (!complete_ && !last && made_ < request_.effort) {
+      complete_ = true;
+      const int64_t middle = floor + (ceiling - floor) / 2;
+      halve(middle + 1, ceiling, depth + 1);
+      halve(floor, middle, depth + 1);
+    }
+    complete_ &= complete;
+  }
+
+  // Returns a bound on the time of the places from i on. It is a concave function of the price.
   int64_t rest_ns(const Label& label, int i) const {
-    const double room = double(budget_ - label.most) / request_.in_flight - double(label.kept);
-    double rest = 0;
-    for (size_t p = 0; p < prices_.size(); ++p)
-      rest = std::max(rest, rests_[p][size_t(i)] - prices_[p] * room);
-    return int64_t(rest * (1 - 1e-9));
+    const double room =
+        double(budget_ - std::max(label.most, floor_)) / request_.in_flight - double(label.kept);
+    const auto at = [&](size_t p) { return rest(rests_[p], label, i) - prices_[p] * room; };
+    size_t low = 0, high = prices_.size();
+    if (high == 0) return 0;
+    while (high - low > 1) {
+      const size_t middle = (low + high) / 2;
+      (at(middle) >= at(middle - 1) ? low : high) = middle;
+    }
+    return int64_t(std::max(0.0, at(low)) * (1 - 1e-9));
+  }
+  static double rest(const RestBound& bound, const Label& label, int i) {
+    return label.open ? bound.open(i, label.sum + label.joined) : bound.closed(i);
   }
 
   // The closed segment has to be there up to the place before this one.
@@ -192,7 +261,7 @@ class RecomputeSearch {
     int64_t taken = label.sum + (order_.tensors[size_t(i)].reread ? 0 : order_.tensors[size_t(i)].bytes);
     for (size_t s = 0; s < label.where.size(); ++s) {
       const StageOrder::Read& tensor = order_.tensors[size_t(open_[size_t(i)][s])];
-      if (label.where[s] == own && !tensor.reread) taken += tensor.bytes;
+      if (label.where[s] == own && !tensor.reread && tensor.there(i)) taken += tensor.bytes;
     }
     label.taken = std::max(label.taken, taken);
     label.ns += ns_[size_t(i)];
@@ -254,8 +323,9 @@ class RecomputeSearch {
   }
 
   bool possible(Label& label, int next) const {
-    const int64_t bytes =
-        request_.in_flight * (label.kept + must_keep_[size_t(next)]) + std::max(label.most, int64_t(0));
+    if (label.most > ceiling_) return false;
+    const int64_t bytes = request_.in_flight * (label.kept + int64_t(rest(*keeps_, label, next))) +
+                          std::max(label.most, floor_);
     if (bytes > budget_) return false;
     label.rank = by_time_ ? label.ns + rest_ns(label, next) : bytes;
     return !by_time_ || label.rank <= most_ns_;
@@ -270,7 +340,7 @@ class RecomputeSearch {
     std::vector<Label> left;
     for (Label& label : labels) {
       std::vector<size_t>& alike = known[label.key()];
-      if (std::ranges::any_of(alike, [&](size_t l) { return left[l].beats(label); })) continue;
+      if (std::ranges::any_of(alike, [&](size_t l) { return left[l].beats(label, floor_); })) continue;
       if (left.size() == width) {
         complete_ = false;
         break;
@@ -298,6 +368,7 @@ class RecomputeSearch {
           made.step = int(steps_.size());
           steps_.push_back({label.step, again});
           next.push_back(std::move(made));
+          ++made_;
         }
       thin_out(next, width);
       std::swap(labels, next);
@@ -334,10 +405,13 @@ class RecomputeSearch {
   std::vector<int64_t> ns_;             // by place, of its forward
   std::vector<std::vector<int>> open_;  // by place: the tensors of earlier ones, and of others, that it or
                                         // later ones read
-  std::vector<int64_t> must_keep_;      // from each place on
-  std::vector<double> prices_;
-  std::vector<std::vector<double>> rests_;  // by price and place
+  int64_t floor_ = 0, ceiling_ = no_budget;  // of the largest working set
+  std::vector<double> prices_;               // ascending
+  std::vector<RestBound> rests_;             // by price
+  std::optional<RestBound> keeps_;           // of bytes alone
+  std::optional<RecomputeChoice> best_;
   std::vector<Step> steps_;
+  int64_t made_ = 0;  // labels
 };
 
 }  // namespace
@@ -345,12 +419,14 @@ class RecomputeSearch {
 std::optional<RecomputeChoice> least_time(const StageOrder& order, const RecomputeRequest& request) {
   RecomputeSearch search(order, request, true);
   std::optional<RecomputeChoice> found = search.run();
+  if (found) found->labels = search.made();
   if (found || search.complete()) return found;
   RecomputeChoice fewest = least_bytes(order, request);
   if (fewest.bytes > request.budget_bytes) return std::nullopt;
   for (size_t i = 0; i < fewest.again.size(); ++i)
     if (fewest.again[i]) fewest.ns += work_ns({.forward_s = order.places[i].forward_s}, request.speed);
   fewest.exact = false;
+  fewest.labels = search.made();
   return fewest;
 }
 
@@ -390,8 +466,11 @@ std::optional<RecomputeChoice> StageFitter::choose(const std::vector<int>& nodes
   const int64_t budget = seat.memory_bytes - other_bytes(nodes, seat);
   if (budget < 0) return std::nullopt;
   const StageOrder order(profile_, consumers_, nodes);
-  const RecomputeRequest request{.in_flight = seat.in_flight, .budget_bytes = budget, .speed = seat.speed};
-  return least_time(order, request);
+  const RecomputeRequest request{
+      .in_flight = seat.in_flight, .budget_bytes = budget, .speed = seat.speed, .effort = effort_};
+  std::optional<RecomputeChoice> found = least_time(order, request);
+  if (found) effort_ = std::max<int64_t>(0, effort_ - found->labels);
+  return found;
 }
 
 int64_t StageFitter::least_bytes(const std::vector<int>& nodes, const StageSeat& seat) const {

@@ -23,17 +23,19 @@ namespace antichain {
 struct RecomputeChoice {
   std::vector<bool> again;  // by position in the stage
   WorkingSet set;
-  int64_t ns = 0;     // of what is computed again
-  int64_t bytes = 0;  // in flight x kept + again
-  bool exact = true;  // else a better one may have been missed
+  int64_t ns = 0;      // of what is computed again
+  int64_t bytes = 0;   // in flight x kept + again
+  bool exact = true;   // else a better one may have been missed
+  int64_t labels = 0;  // that the search made
 
   std::vector<int> of(const std::vector<int>& nodes) const;  // those that are recomputed
 };
 
 struct RecomputeRequest {
-  int in_flight = 1;         // micro-batches
-  int64_t budget_bytes = 0;  // for RecomputeChoice::bytes
-  double speed = 1;          // of the device
+  int in_flight = 1;           // micro-batches
+  int64_t budget_bytes = 0;    // for RecomputeChoice::bytes
+  double speed = 1;            // of the device
+  int64_t effort = 1'000'000;  // labels, a second or two, after which a choice is not proved at any price
 };
 
 // Returns the choice that takes least time within the budget, or nothing where none was found.
@@ -50,12 +52,13 @@ struct StageSeat {
 };
 
 // A StageFitter answers the same questions for stages of one network and the memory of a device. It remembers
-// what it chose, and keeps a reference.
+// what it chose, and keeps a reference. All stages together get the effort of one request, so that a search
+// which tries many cuts ends.
 class StageFitter {
  public:
   // `sharded` says whether replicas share out the optimiser's state.
-  StageFitter(const Profile& profile, bool sharded)
-      : profile_(profile), sharded_(sharded), consumers_(profile.consumers()) {}
+  StageFitter(const Profile& profile, bool sharded, int64_t effort = RecomputeRequest().effort)
+      : profile_(profile), sharded_(sharded), consumers_(profile.consumers()), effort_(effort) {}
 
   // Returns what a stage has to recompute to fit: nothing, often. It holds until the next call.
   const std::optional<RecomputeChoice>& fit(const std::vector<int>& nodes, const StageSeat&) const;
@@ -71,6 +74,7 @@ class StageFitter {
   const bool sharded_;
   std::vector<std::vector<int>> consumers_;
   mutable std::map<std::pair<std::vector<int>, StageSeat>, std::optional<RecomputeChoice>> known_;
+  mutable int64_t effort_;  // that is left
 };
 
 }  // namespace antichain

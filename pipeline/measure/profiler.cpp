@@ -188,8 +188,9 @@ MemoryNeed profiling_need(const Graph& lowered, const Optimiser& optimiser, cons
     return step_need(lowered, optimiser, profile, plan, schedule, 0);
   };
   MemoryNeed all = need(whole_backwards(profile, plan, microbatches));
-  if (device.host_memory())
-    all.activations += need(parted_backwards(profile, plan, microbatches)).activations;
+  if (!device.host_memory()) return all;
+  const MemoryShares parted = need(parted_backwards(profile, plan, microbatches)).step;
+  all.step.kept += parted.kept, all.step.working += parted.working;
   return all;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -23,20 +24,87 @@ std::vector<int> used_devices(const Cluster& cluster, int ranks) {
   return devices;
 }
 
-// The stages stay as they are, and those that do not fit recompute what makes them fit, if anything does.
+}  // namespace
+
+namespace {
+
+constexpr int parts_of_spare_memory = 16;
+constexpr int64_t effort_for_a_cut = 200'000;  // many cuts are tried, and the best is searched again
+
+// Has stages of one rank recompute what takes least time, where the memory beyond what each needs at least is
+// dealt out to them in so many equal parts.
+class SharedMemoryOfRank {
+ public:
+  SharedMemoryOfRank(const StageFitter& fitter, std::vector<PlanStage*> stages, std::vector<StageSeat> seats)
+      : fitter_(fitter), stages_(std::move(stages)), seats_(std::move(seats)) {}
+
+  void deal_out() {
+    int64_t spare = seats_.front().memory_bytes;
+    for (size_t s = 0; s < stages_.size(); ++s) {
+      seats_[s].memory_bytes = fitter_.least_bytes(stages_[s]->nodes, seats_[s]);
+      spare -= seats_[s].memory_bytes;
+    }
+    if (spare < 0) return;
+    part_ = spare / parts_of_spare_memory;
+    // Of the first stages with so many parts: the least time, and the parts of the last one of them.
+    std::vector<std::vector<Dealt>> best(stages_.size() + 1, std::vector<Dealt>(parts_of_spare_memory + 1));
+    for (size_t s = 0; s < stages_.size(); ++s)
+      for (int parts = 0; parts <= parts_of_spare_memory; ++parts) {
+        Dealt& found = best[s + 1][size_t(parts)];
+        found.ns = std::numeric_limits<int64_t>::max();
+        for (int own = 0; own <= parts; ++own)
+          if (const int64_t ns = best[s][size_t(parts - own)].ns + fit(s, own).ns; ns < found.ns)
+            found = {ns, own};
+      }
+    for (size_t s = stages_.size(), parts = parts_of_spare_memory; s-- > 0;) {
+      const int own = best[s + 1][parts].own;
+      stages_[s]->recomputed = fit(s, own).of(stages_[s]->nodes);
+      parts -= size_t(own);
+    }
+  }
+
+ private:
+  struct Dealt {
+    int64_t ns = 0;
+    int own = 0;
+  };
+  const RecomputeChoice& fit(size_t s, int parts) const {
+    StageSeat seat = seats_[s];
+    seat.memory_bytes += parts * part_;
+    return fitter_.fit(stages_[s]->nodes, seat).value();
+  }
+
+  const StageFitter& fitter_;
+  const std::vector<PlanStage*> stages_;
+  std::vector<StageSeat> seats_;
+  int64_t part_ = 0;
+};
+
+}  // namespace
+
 void make_fit(Plan& plan, const Profile& profile, const PlanOptions& options) {
-  const StageFitter fitter(profile, options.shard_optimiser);
+  const StageFitter fitter(profile, options.shard_optimiser, effort_for_a_cut);
   const std::vector<StagePrice> prices = price(plan, profile, options);
-  for (size_t s = 0; s < prices.size(); ++s) {
-    PlanStage& stage = plan.stages[s];
-    const StageSeat seat{prices[s].in_flight, prices[s].devices, prices[s].limit_bytes, prices[s].speed};
-    if (const std::optional<RecomputeChoice>& choice = fitter.fit(stage.nodes, seat))
-      stage.recomputed = choice->of(stage.nodes);
+  for (int rank = 0; rank < plan.ranks(); ++rank) {
+    std::vector<PlanStage*> stages;
+    std::vector<StageSeat> seats;
+    int64_t bytes = 0;
+    for (const int s : stages_of_rank(plan, rank)) {
+      const StagePrice& of = prices[size_t(s)];
+      stages.push_back(&plan.stages[size_t(s)]);
+      seats.push_back({of.in_flight, of.devices, of.limit_bytes, of.speed});
+      bytes += of.memory_bytes;
+    }
+    if (stages.front()->ranks.front() != rank || seats.front().memory_bytes == 0 ||
+        bytes <= seats.front().memory_bytes)
+      continue;
+    if (stages.size() > 1)
+      SharedMemoryOfRank(fitter, std::move(stages), std::move(seats)).deal_out();
+    else if (const auto& choice = fitter.fit(stages[0]->nodes, seats[0]))
+      stages[0]->recomputed = choice->of(stages[0]->nodes);
   }
   plan = finish_plan(profile, options, std::move(plan.stages), plan.method, plan.states);
 }
-
-}  // namespace
 
 PlanOptions on_so_many(const PlanOptions& options, const Policy& policy, int ranks) {
   PlanOptions asked = options;
@@ -67,7 +135,7 @@ Ranks ranks_of_stages(const PlanOptions& options, const Policy& policy, int stag
 
 Plan plan_by(Method method, const Profile& profile, const PlanOptions& options, const Policy& policy) {
   Plan plan = planner(method)(profile, one_device_a_stage(options, policy));
-  if (options.recompute) make_fit(plan, profile, options);
+  if (options.recompute && options.chunks == 1) make_fit(plan, profile, options);
   return on_its_ranks(std::move(plan), options, policy);
 }
 

@@ -21,6 +21,10 @@ PlanOptions one_device_a_stage(const PlanOptions&, const Policy&);
 // Returns the ranks and devices of so many stages. Of more devices than ranks, the fastest are used.
 Ranks ranks_of_stages(const PlanOptions&, const Policy&, int stages);
 
+// Has the stages that do not fit recompute what makes them fit, if anything does, in least time. Stages of
+// one rank share its memory. The cut stays as it is, and its figures become those of the options.
+void make_fit(Plan&, const Profile&, const PlanOptions&);
+
 // Returns the plan that a method's own planner makes, with every stage on its rank.
 Plan plan_by(Method, const Profile&, const PlanOptions&, const Policy&);
 

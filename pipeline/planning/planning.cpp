@@ -80,11 +80,6 @@ void check_policy(const Policy& policy, const PlanOptions& options) {
     throw Error(fmt::format("the schedule {} has {} stages a rank, and replicas were asked for, too",
                             policy.name, options.chunks),
                 "leave out --replicas, or choose a schedule of one stage a rank", ExitCode::usage);
-  if (options.chunks > 1 && options.recompute)
-    throw Error(fmt::format("--recompute auto chooses for each rank's only stage, but the schedule {} has {} "
-                            "stages a rank",
-                            policy.name, options.chunks),
-                "choose a schedule of one stage a rank, or say what is recomputed", ExitCode::usage);
 }
 
 Plan plan_network(const Profile& profile, const PlanOptions& options, Method method, const Policy& policy) {
@@ -92,19 +87,23 @@ Plan plan_network(const Profile& profile, const PlanOptions& options, Method met
   const bool by_step = of_a_step(options.objective), exact = method == Method::antichain;
   PlanOptions asked = on_so_many(options, policy, options.stages);
   if (!exact) asked.together.clear();  // the others cut anywhere
+  const bool several = asked.chunks > 1;
+  asked.recompute = options.recompute && !several;  // where stages share a device, once they are cut
   const auto start = std::chrono::steady_clock::now();
   Plan plan = !exact                                 ? plan_by(method, profile, asked, policy)
               : asked.objective == Objective::period ? plan_by_period(profile, asked, policy)
               : by_step                              ? plan_makespan(profile, asked, policy)
                                                      : plan_by_bottleneck(profile, asked, policy);
+  if (several) {  // a planner priced each stage as one with a device of its own
+    const PlanOptions on_ranks = on_so_many(asked, policy, plan.ranks());
+    plan = finish_plan(profile, on_ranks, plan.stages, plan.method, plan.states);
+    if (options.recompute) make_fit(plan, profile, on_ranks);
+  }
   const auto end = std::chrono::steady_clock::now();
-  if (asked.chunks > 1)  // a planner priced each stage as one with a device of its own
-    plan =
-        finish_plan(profile, on_so_many(asked, policy, plan.ranks()), plan.stages, plan.method, plan.states);
   plan.planning_s = std::chrono::duration<double>(end - start).count();
   check_memory(plan, asked.cluster);
   set_pace(plan, profile, asked, policy);
-  if (by_step && !exact && asked.chunks == 1) {
+  if (by_step && !exact && !several) {
     // The method data-parallel replicates even where replicas are off.
     if (has_replicas(plan) && asked.replicas.off()) asked.replicas.automatic = true;
     plan.lower_bound_s = but_for_rounding(pace_bound_s(profile, asked, policy.halves), plan.objective_s());

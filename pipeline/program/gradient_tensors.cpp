@@ -13,10 +13,10 @@ namespace antichain {
 
 void GradientTensors::add() {
   std::set<int> tensors;
-  for (const int n : stage_.nodes_) {
-    const StepNode& node = network_[size_t(n)];
-    if (node.needs_gradient) add_output_gradient(n);
-    tensors_.contributions[n].resize(node.inputs.size());
+  for (auto n = stage_.nodes_.rbegin(); n != stage_.nodes_.rend(); ++n) {
+    const StepNode& node = network_[size_t(*n)];
+    if (node.needs_gradient) add_output_gradient(*n);
+    tensors_.contributions[*n].resize(node.inputs.size());
     tensors.insert(node.inputs.begin(), node.inputs.end());
   }
   for (const int tensor : tensors)
@@ -58,12 +58,26 @@ void GradientTensors::add_output_gradient(int node) {
   if (terms.size() == 1 && out.starts && !outlives(node)) return;  // dy is the received tensor itself
   const TensorSpec& spec = network_[size_t(node)].output;
   if (!outlives(node)) {
-    out.sum = stage_.passing(Content::gradient, node, spec, first, backward_at(node));
+    out.sum = written_over(terms.front());
+    if (out.sum == no_buffer) out.sum = stage_.passing(Content::gradient, node, spec, first, first);
+    stage_.rank_.buffers[size_t(out.sum)].lifetime.last = backward_at(node);
     return;
   }
   out.sum = stage_.ring(Content::gradient, node, spec);
   stage_.write(Verb::backward_input, out.sum);
   stage_.read(Verb::backward_weight, out.sum);
+}
+
+// Returns the gradient of the consumer's own output where that of its input, whose fold this term begins,
+// may be written over it.
+BufferId GradientTensors::written_over(const FoldTerm& begins) const {
+  const int consumer = begins.message.consumer;
+  if (begins.stage != stage_.here() || !network_[size_t(consumer)].in_place) return no_buffer;
+  const auto over = tensors_.gradient.find(consumer);
+  if (over == tensors_.gradient.end() || over->second.sum == no_buffer) return no_buffer;
+  const Buffer& dy = stage_.rank_.buffers[size_t(over->second.sum)];
+  const bool fits = dy.spec.bytes() == network_[size_t(begins.message.tensor)].output.bytes();
+  return dy.passing && fits ? over->second.sum : no_buffer;
 }
 
 // Walks the fold of one tensor and tells each local consumer where its contribution goes.

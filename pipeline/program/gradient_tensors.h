@@ -22,6 +22,7 @@ class GradientTensors {
   int backward_at(int node) const { return order_.backward_at[size_t(stage_.position(node))]; }
   bool outlives(int node) const { return parted_ && network_[size_t(node)].learns; }  // to the weight half
   void add_output_gradient(int node);
+  BufferId written_over(const FoldTerm& begins) const;
   void fold(int tensor);
   void leave_last_term(int consumer, int tensor, OutputGradient&);
   void contribute(int consumer, int tensor, BufferId sum, std::vector<Message> received_before, bool starts);

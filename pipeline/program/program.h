@@ -193,10 +193,4 @@ Program compile(const Schedule&, const Profile&, const Plan&);
 // The number in brackets is the copy.
 std::string print(const Program&, const StepNetwork&);
 
-// Returns the peak bytes per rank, as far as a profile tells: weights, their gradients, what the optimiser
-// keeps and what the engine prepares of them (held_bytes); all rings; and the most bytes of passing tensors
-// that live at once. Evaluation keeps no stash, no gradients and nothing of the optimiser. Kernels' scratch,
-// statistics of single micro-batches and the loader's samples are not included.
-std::vector<int64_t> peak_memory_bytes(const Schedule&, const Plan&, const Profile&);
-
 }  // namespace antichain

@@ -104,11 +104,27 @@ bool StageOperands::outlives_forward(int node) const {
          });
 }
 
+// Returns the one node that reads this output, where it may write its own over it: no backward reads the
+// output, and it has the same form. -1: there is none.
+int StageOperands::written_over_by(int node) const {
+  const std::vector<int>& readers = consumers_[size_t(node)];
+  if (!local(node) || readers.size() != 1 || !local(readers.front())) return -1;
+  const int reader = readers.front();
+  const bool fits =
+      network_[size_t(reader)].in_place && network_[size_t(reader)].output == network_[size_t(node)].output;
+  return fits && !read_again_by(node, node) && !read_again_by(reader, node) ? reader : -1;
+}
+
 void StageOperands::add_outputs() {
   std::set<int> used(nodes_.begin(), nodes_.end());
   for (const int n : nodes_)
     used.insert(network_[size_t(n)].inputs.begin(), network_[size_t(n)].inputs.end());
+  std::vector<int> over;  // what is written over, ascending
   for (const int n : used) {
+    if (written_over_by(n) >= 0 && !outlives_forward(n)) {
+      over.push_back(n);
+      continue;
+    }
     add_output(n);
     if (recomputes(n)) continue;  // what the backward reads again is elsewhere
     const BufferId buffer = tensors_.output.at(n);
@@ -117,6 +133,10 @@ void StageOperands::add_outputs() {
       if (local(c) && read_again_by(c, n)) read_again(c, buffer);
       if (local(c) && recomputes(c)) read_back(buffer);
     }
+  }
+  for (auto n = over.rbegin(); n != over.rend(); ++n) {
+    const BufferId buffer = tensors_.output[*n] = tensors_.output.at(written_over_by(*n));
+    rank_.buffers[size_t(buffer)].lifetime.first = position(*n);
   }
 }
 
@@ -215,7 +235,8 @@ void StageOperands::add_backward(BackwardTensors& backward, const std::set<Verb>
 void StageOperands::add_recomputed(BackwardTensors& backward, const BackwardOrder& order, bool parted) {
   for (size_t i = 0; i < nodes_.size(); ++i)
     for (const int again : order.again[i]) backward.again[nodes_[i]].push_back(nodes_[size_t(again)]);
-  for (const int n : recomputed_) {
+  for (auto recomputed = recomputed_.rbegin(); recomputed != recomputed_.rend(); ++recomputed) {
+    const int n = *recomputed;
     const StepNode& of = network_[size_t(n)];
     const int at = order.again_at[size_t(position(n))];
     const auto place = [&](Content content, const TensorSpec& spec, const std::vector<int>& readers) {
@@ -238,8 +259,12 @@ void StageOperands::add_recomputed(BackwardTensors& backward, const BackwardOrde
       if (local(c) && read_again_by(c, n)) readers.push_back(c);
       if (local(c) && recomputes(c)) last = std::max(last, order.again_at[size_t(position(c))]);
     }
-    Buffer& output = rank_.buffers[size_t(backward.output[n] = place(Content::output, of.output, readers))];
-    output.lifetime.last = std::max(output.lifetime.last, last);
+    const int over = written_over_by(n);
+    BufferId& output = backward.output[n];
+    output =
+        over >= 0 && recomputes(over) ? backward.output.at(over) : place(Content::output, of.output, readers);
+    Lifetime& lifetime = rank_.buffers[size_t(output)].lifetime;
+    lifetime.first = std::min(lifetime.first, at), lifetime.last = std::max(lifetime.last, last);
     for (const TensorSpec& spec : of.stash)
       backward.stash[n].push_back(
           place(Content::stash, spec, of.has_backward ? std::vector<int>{n} : std::vector<int>{}));

@@ -1,6 +1,7 @@
 #include "pipeline/program/step_network.h"
 
 #include "framework/by_element.h"
+#include "framework/in_place.h"
 #include "pipeline/program/parts.h"
 
 namespace antichain {
@@ -27,7 +28,8 @@ StepNetwork step_network(const Graph& graph, const Optimiser& optimiser) {
           .statistics = node.signature.statistics,
           .rereads_output = node.lowering.keeps_y,
           .adds_dx = node.lowering.adds_dx,
-          .adds_dy = node.lowering.adds_dy};
+          .adds_dy = node.lowering.adds_dy,
+          .in_place = works_in_place(node.op->type())};
     for (size_t i = 0; i < node.inputs.size(); ++i) of.rereads_input.push_back(node.lowering.keeps(i));
     for (size_t i = 0; i < node.signature.params.size(); ++i)
       if (const ParamSpec& param = node.signature.params[i]; param.trained)
@@ -57,7 +59,8 @@ StepNetwork step_network(const Profile& profile) {
           .learns = node.cost.param_bytes > 0,
           .output = flat(node.cost.output_bytes),
           .rereads_output = node.cost.keeps_output,
-          .adds_dx = true};
+          .adds_dx = true,
+          .in_place = works_in_place(node.op)};
     if (node.cost.stash_bytes > 0) of.stash.push_back(flat(node.cost.stash_bytes));
     int64_t own_bytes = node.cost.param_bytes;
     for (const SharedUse& use : node.shared) {

@@ -31,6 +31,7 @@ struct StepNode {
   std::vector<bool> rereads_input = {};     // in its backward
   bool rereads_output = false;              // in its backward
   bool adds_dx = false, adds_dy = false;    // framework/op.h, Lowering
+  bool in_place = false;                    // framework/in_place.h
   std::vector<StepWeight> weights = {};     // as their gradients lie in memory
   std::map<int, TensorSpec> shared = {};    // by index, the parameters that other nodes have, too
 

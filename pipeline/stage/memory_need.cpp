@@ -20,8 +20,8 @@ namespace {
 // as its kernels first run.
 constexpr int64_t engine_library_bytes = 3 << 20;
 
-int64_t weight_bytes(const Node& node, const Optimiser& optimiser) {
-  int64_t bytes = trained_bytes(param_bytes(node), slot_bytes(optimiser, node)) + param_bytes(node, false);
+int64_t weight_bytes(const Node& node) {
+  int64_t bytes = param_bytes(node) + param_bytes(node, false);
   for (const TensorSpec& spec : node.lowering.prepared) bytes += spec.bytes();
   for (const ParamSpec& buffer : node.signature.buffers)
     bytes += TensorSpec{buffer.shape, buffer.dtype}.bytes();
@@ -67,10 +67,10 @@ int64_t largest_param_bytes(const Graph& graph, const std::vector<NodeId>& nodes
   return most;
 }
 
-int64_t step_bytes(const Graph& graph, const Optimiser& optimiser, const Profile& profile, const Plan& plan,
-                   const Schedule& schedule, int rank, Mode mode) {
+MemoryShares shares_of_step(const Graph& graph, const Optimiser& optimiser, const Profile& profile,
+                            const Plan& plan, const Schedule& schedule, int rank, Mode mode) {
   const Program program = compile(schedule, profile, plan, step_network(graph, optimiser), mode);
-  return RankMemory::bytes_needed(program.ranks[size_t(rank)]);
+  return RankMemory::needed(program.ranks[size_t(rank)]);
 }
 
 bool reads_images(const Graph& graph, const std::vector<NodeId>& nodes) {
@@ -84,15 +84,18 @@ bool reads_images(const Graph& graph, const std::vector<NodeId>& nodes) {
 
 MemoryNeed step_need(const Graph& graph, const Optimiser& optimiser, const Profile& profile, const Plan& plan,
                      const Schedule& schedule, int rank, Mode mode) {
-  MemoryNeed need{.activations = step_bytes(graph, optimiser, profile, plan, schedule, rank, mode)};
+  MemoryNeed need{.step = shares_of_step(graph, optimiser, profile, plan, schedule, rank, mode)};
   need.code = engine_library_bytes;
   const std::vector<NodeId> nodes = nodes_of_rank(plan, rank);
-  need.weights = -held_once_bytes(profile, nodes, true);
+  need.step.weights = -held_once_bytes(profile, nodes, false);
+  need.step.optimiser = -need.step.weights - held_once_bytes(profile, nodes, true);
   if (mode == Mode::train)
-    need.weights -=
+    need.step.optimiser -=
         slots_elsewhere(graph, nodes, optimiser, shards_of(graph, optimiser, profile, plan, schedule, rank));
   for (const NodeId id : nodes) {
-    need.weights += weight_bytes(graph[id], optimiser);
+    need.step.weights += weight_bytes(graph[id]);
+    need.step.gradients += param_bytes(graph[id]);
+    need.step.optimiser += slot_bytes(optimiser, graph[id]);
     need.scratch = std::max({need.scratch, graph[id].lowering.workspace_bytes,
                              mode == Mode::train ? update_scratch_bytes(optimiser, graph[id]) : 0});
     need.code += graph[id].lowering.code_bytes;
@@ -106,7 +109,8 @@ MemoryNeed memory_need(const Graph& graph, const Optimiser& optimiser, const Pro
   const std::vector<NodeId> nodes = nodes_of_rank(plan, rank);
   const Schedule evaluation = make_schedule(profile, plan, Policy::forward_only, training.microbatches);
   MemoryNeed need = step_need(graph, optimiser, profile, plan, training, rank);
-  need.evaluation = step_bytes(graph, optimiser, profile, plan, evaluation, rank, Mode::evaluate);
+  need.evaluation =
+      shares_of_step(graph, optimiser, profile, plan, evaluation, rank, Mode::evaluate).activations();
   if (averaged(optimiser)) need.evaluation += largest_param_bytes(graph, nodes);  // swap_averages() copies it
   need.copy = copy_bytes(graph, nodes);
   // gather_weights() encodes each value for rank 0, which then encodes all of them.

@@ -29,13 +29,6 @@ ArenaOfRank lay_out(const RankProgram& program) {
   return arena;
 }
 
-int64_t ring_bytes(const RankProgram& program) {
-  int64_t bytes = 0;
-  for (const Buffer& buffer : program.buffers)
-    if (!buffer.passing) bytes += buffer.spec.bytes() * buffer.copies;
-  return bytes;
-}
-
 }  // namespace
 
 RankMemory::RankMemory(const RankProgram& program, const Backend& backend) : program_(program) {
@@ -48,11 +41,13 @@ RankMemory::RankMemory(const RankProgram& program, const Backend& backend) : pro
     while (int(copies.size()) < buffer.copies) copies.push_back(backend.tensor(buffer.spec));
   }
   for (const auto& [stage, tensors] : program.stages) stages_.try_emplace(stage, *this, tensors);
-  bytes_ = ring_bytes(program) + layout.bytes;
+  bytes_ = ring_shares(program).bytes() + layout.bytes;
 }
 
-int64_t RankMemory::bytes_needed(const RankProgram& program) {
-  return ring_bytes(program) + lay_out(program).bytes;
+MemoryShares RankMemory::needed(const RankProgram& program) {
+  MemoryShares shares = ring_shares(program);
+  shares.working = lay_out(program).bytes;
+  return shares;
 }
 
 std::vector<Tensor> StageMemory::all(const OfNodes& buffers, int node, int microbatch) const {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "framework/backend.h"
+#include "pipeline/program/memory_shares.h"
 #include "pipeline/program/parts.h"
 #include "pipeline/program/program.h"
 
@@ -58,8 +59,8 @@ class RankMemory {
   }
   int64_t bytes() const { return bytes_; }
 
-  // Returns what bytes() would be, found by the same layout without allocating anything.
-  static int64_t bytes_needed(const RankProgram&);
+  // Returns the shares whose sum bytes() would be, found by the same layout without allocating anything.
+  static MemoryShares needed(const RankProgram&);
 
  private:
   const RankProgram& program_;

@@ -67,6 +67,7 @@ class OpRun {
  public:
   OpRun(const Backend& backend, const OpCase& c, const Values& values, const Ask& ask)
       : case_(c),
+        values_(values),
         ask_(ask),
         double_(backend.name() == "reference"),
         context_(backend, ask.threads),
@@ -93,9 +94,10 @@ class OpRun {
   Results run() {
     Results results;
     results.evaluated = evaluate();
+    if (ask_.in_place) x_.load(values_.x);
     forward(Mode::train);
-    results.y = y_.guarded[0].read();
-    y_.guarded[0].check_padding();
+    results.y = y().guarded[0].read();
+    y().guarded[0].check_padding();
     backward();
     const Absorbed one_microbatch{kernel_.get(), {statistics_.tensors}, buffers_.tensors};
     const auto at_once = statistics_.tensors.empty()
@@ -105,7 +107,7 @@ class OpRun {
       at_once->run(context_);
     else if (!statistics_.tensors.empty())
       kernel_->absorb(context_, one_microbatch.statistics, buffers_.tensors);
-    for (const Bank* bank : {&dx_, &dw_})
+    for (const Bank* bank : {ask_.in_place ? &dy_ : &dx_, &dw_})
       for (size_t i = 0; i < bank->guarded.size(); ++i)
         if (bank->tensors[i]) bank->guarded[i].check_padding();
     for (const Bank* bank :
@@ -115,11 +117,13 @@ class OpRun {
     results.buffers = buffers_.read();
     results.dw = dw_.read();
     for (size_t i = 0; i < case_.x.size(); ++i)
-      if (!is_label(case_, i)) results.dx.push_back(dx_.guarded[i].read());
+      if (!is_label(case_, i)) results.dx.push_back((ask_.in_place ? dy_ : dx_).guarded[i].read());
     return results;
   }
 
  private:
+  Bank& y() { return ask_.in_place && !lowering_.keeps_x ? x_ : y_; }
+
   TensorSpec spec(TensorSpec s, Layout layout) const {
     s.layout = layout;
     return double_ ? reference::in_double(s) : s;
@@ -172,7 +176,7 @@ class OpRun {
               .params = params_.tensors,
               .prepared = prepared_.tensors,
               .buffers = buffers_.tensors};
-    f.y = y_.tensors[0];
+    f.y = y().tensors[0];
     f.mode = mode;
     f.dropout = key_;
     if (mode == Mode::train) {
@@ -185,10 +189,10 @@ class OpRun {
   // Without stash and statistics: evaluation has none.
   Numbers evaluate() {
     forward(Mode::evaluate);
-    Numbers y = y_.guarded[0].read();
-    y_.guarded[0].check_padding();
-    y_.guarded[0].poison();
-    return y;
+    Numbers numbers = y().guarded[0].read();
+    y().guarded[0].check_padding();
+    y().guarded[0].poison();
+    return numbers;
   }
 
   void backward() {
@@ -196,7 +200,7 @@ class OpRun {
     for (size_t i = 0; i < x.size(); ++i)
       if (!lowering_.keeps(i)) x[i] = Tensor();
     Backward b{.x = x, .params = params_.tensors, .prepared = prepared_.tensors};
-    if (lowering_.keeps_y) b.y = y_.tensors[0];
+    if (lowering_.keeps_y) b.y = y().tensors[0];
     if (case_.op->role() != Role::loss) b.dy = dy_.tensors[0];
     if (!ask_.dy_term.empty()) b.dy_term = dy_term_.tensors[0];
     b.stash = stash_.tensors;
@@ -207,7 +211,7 @@ class OpRun {
     b.loss_scale = float(loss_scale_of(case_));
     b.dropout = key_;
     if (ask_.halves == Halves::together) {
-      b.dx = dx_.tensors;
+      b.dx = (ask_.in_place ? dy_ : dx_).tensors;
       b.dw = dw_.tensors;
       return ask_.around([&] { kernel_->backward(context_, b); });
     }
@@ -219,6 +223,7 @@ class OpRun {
   }
 
   const OpCase& case_;
+  const Values& values_;
   const Ask ask_;
   const bool double_;
   Context context_;

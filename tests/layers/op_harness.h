@@ -63,8 +63,9 @@ struct Ask {
   int threads = 1;
   Into dx_into = Into::overwrite;  // of a lowering that adds_dx
   double dx_before = 0;
-  Numbers dy_term = {};  // a second term of dy, of a lowering that adds_dy
-  int only = -1;         // the one gradient that is wanted, of dx and then dw; −1: all
+  Numbers dy_term = {};   // a second term of dy, of a lowering that adds_dy
+  bool in_place = false;  // y is x itself, where backward reads no x, and dx is dy (framework/in_place.h)
+  int only = -1;          // the one gradient that is wanted, of dx and then dw; −1: all
   Precision precision = Precision::float32;
   // Calls the kernel: a forward without backward, a forward, and a backward.
   std::function<void(const std::function<void()>&)> around = [](const auto& call) { call(); };

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "framework/bf16.h"
+#include "framework/in_place.h"
 #include "framework/random.h"
 #include "layers/conv2d.h"
 #include "tests/layers/engines.h"
@@ -239,6 +240,12 @@ TEST_P(Operator, AddsToInputGradientsAsASecondPassWould) {
       for (double& v : dx) v = as_stored(before + float(v));
     EXPECT_EQ(added, once) << name_of(offered);
   }
+}
+
+TEST_P(Operator, WorksInPlaceWithTheSameBits) {
+  if (!works_in_place(which().op->type())) GTEST_SKIP() << "declares that y and dx are tensors of their own";
+  for (Layout offered : layouts())
+    EXPECT_EQ(run({.offered = offered, .in_place = true}), run({.offered = offered})) << name_of(offered);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Operator,

@@ -31,13 +31,13 @@ std::vector<std::string> refusals(const std::vector<MemoryNeed>& needs) {
 
 TEST(CheckMemory, RefusesWithATableOfAllStages) {
   const int64_t available = available_memory_bytes(), mebibyte = 1 << 20;
-  const MemoryNeed small{.weights = 3 * mebibyte, .activations = 5 * mebibyte};
+  const MemoryNeed small{.step = {.weights = 3 * mebibyte, .kept = 5 * mebibyte}};
   MemoryNeed large = small;
-  large.activations = 2 * available;  // other programs may free memory meanwhile
+  large.step.kept = 2 * available;  // other programs may free memory meanwhile
   EXPECT_THAT(refusals({small, small}), ::testing::Each(""));
   for (const std::string& text : refusals({small, large})) {
     EXPECT_THAT(text, HasSubstr("this plan needs "));
-    EXPECT_THAT(text, ::testing::ContainsRegex("stage +host"));
+    EXPECT_THAT(text, ::testing::ContainsRegex("rank +host"));
     EXPECT_THAT(text, ::testing::ContainsRegex("\n +0 .* 8\\.00")) << "stage 0 and what it needs";
     EXPECT_THAT(text, ::testing::ContainsRegex("\n +1 "));
   }
@@ -47,7 +47,8 @@ TEST(CheckMemory, RefusesWithATableOfAllStages) {
 TEST(CheckMemory, OfProfilingNamesRanks) {
   run_ranks(2, [&](JobTransport& transport) {
     try {
-      check_available_memory(transport, MemoryOf::profiling, {.weights = 2 * available_memory_bytes()});
+      check_available_memory(transport, MemoryOf::profiling,
+                             {.step = {.weights = 2 * available_memory_bytes()}});
       ADD_FAILURE() << "not refused";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::out_of_memory);
@@ -59,7 +60,7 @@ TEST(CheckMemory, OfProfilingNamesRanks) {
 
 // Each fits alone, but they share the host.
 TEST(CheckMemory, AddsUpTheRanksOfAHost) {
-  const MemoryNeed most{.weights = available_memory_bytes() * 2 / 3};
+  const MemoryNeed most{.step = {.weights = available_memory_bytes() * 2 / 3}};
   EXPECT_THAT(refusals({most}), ::testing::Each(""));
   EXPECT_THAT(refusals({most, most}), ::testing::Each(HasSubstr("this plan needs ")));
 }

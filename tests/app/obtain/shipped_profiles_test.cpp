@@ -9,7 +9,9 @@
 #include "framework/backend.h"
 #include "framework/json.h"
 #include "layers/cpu/backend.h"
+#include "partition/plan/stage_cost.h"
 #include "partition/profile/read_profile.h"
+#include "partition/search/recompute_search.h"
 #include "pipeline/planning/planning.h"
 #include "pipeline/schedule/policy.h"
 
@@ -44,6 +46,27 @@ TEST(ShippedProfiles, CanBePlanned) {
                                    Policy::one_f_one_b);
     EXPECT_EQ(plan.stages.size(), 4u) << model;
     EXPECT_TRUE(plan.proved_optimal()) << model;
+  }
+}
+
+// Between the fewest bytes and those with which nothing is recomputed, the search finds for each limit what
+// certainly takes least time.
+TEST(ShippedProfiles, HaveProvedMemoryCurvesOnOneDevice) {
+  for (const std::string model : {"alexnet", "resnet18", "resnet50", "resnext50", "squeezenet1_0", "vgg16"}) {
+    const Profile profile = shipped(model);
+    std::vector<int> nodes;
+    for (int n = 0; n < int(profile.nodes.size()); ++n)
+      if (profile.nodes[size_t(n)].role != Role::input) nodes.push_back(n);
+    const StageFitter fitter(profile, false);
+    const StageSeat seat{.in_flight = 1};
+    const int64_t least = fitter.least_bytes(nodes, seat), most = memory_bytes(sum_of(profile, nodes), 1, 1);
+    for (int i = 0; i < 10; ++i) {
+      StageSeat limited = seat;
+      limited.memory_bytes = least + (most - least) * i / 9;
+      const auto& choice = fitter.fit(nodes, limited);
+      ASSERT_TRUE(choice.has_value()) << model << ", point " << i;
+      EXPECT_TRUE(choice->exact) << model << ", point " << i;
+    }
   }
 }
 

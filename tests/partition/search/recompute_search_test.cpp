@@ -37,6 +37,10 @@ Case random_case(uint64_t seed, int most_nodes) {
     node.needs_gradient = pick(0, 5) > 0;
     node.cost.stash_bytes = pick(0, 2) > 0 ? pick(0, 20) : 0;
     node.cost.keeps_output = pick(0, 1) > 0;
+    if (pick(0, 1) > 0) {
+      node.op = "relu";
+      node.cost.output_bytes = profile.nodes[size_t(inputs[0])].cost.output_bytes;
+    }
     if (i + 1 == nodes) node.role = Role::loss;
   }
   for (int n = pick(1, 2); n < int(profile.nodes.size()); ++n)

@@ -288,6 +288,36 @@ TEST(PlanNetwork, SeveralStagesARankAreCutToFitTheMemory) {
   EXPECT_GT(tight, 6);
 }
 
+// The stages of a rank share what it has beyond their least.
+TEST(PlanNetwork, SeveralStagesARankRecomputeWhatMakesThemFit) {
+  NodeCost keeps = cost;
+  keeps.keeps_output = true;
+  for (const char* name : {"interleaved", "zb-v", "auto"})
+    for (const Method method : {Method::uniform, Method::antichain}) {
+      SCOPED_TRACE(fmt::format("{} by {}", name, name_of(method)));
+      Profile profile = chain(12, keeps);
+      for (size_t n = 2; n < profile.nodes.size(); ++n)
+        profile.nodes[n].cost.stash_bytes = 50 + 20 * int(n % 3);
+      PlanOptions o = options(2, Objective::makespan);
+      const ScheduleChoice choice{.name = name, .two_stages = true};
+      o.chunks = choice.planned() ? 1 : 2;
+      const Plan unlimited = choice.plan(profile, o, method);
+      const auto fullest = [](const Plan& plan) {
+        return std::max(memory_of_rank(plan, 0), memory_of_rank(plan, 1));
+      };
+      o.cluster = equal_devices(2, o.cluster.within_node, fullest(unlimited) * 9 / 10);
+      o.recompute = true;
+      const Plan plan = choice.plan(profile, o, method);
+      EXPECT_LE(fullest(plan), o.cluster.devices[0].memory_bytes);
+      EXPECT_GE(plan.step_s, unlimited.step_s * (1 - 1e-9));
+      // Others have cuts and orders that need less.
+      if (choice.planned() || method != Method::uniform) continue;
+      EXPECT_TRUE(std::ranges::any_of(plan.stages, [](const PlanStage& s) { return !s.recomputed.empty(); }));
+      o.recompute = false;
+      expect_error([&] { choice.plan(profile, o, method); }, {"stages", "need", "bytes"});
+    }
+}
+
 // Where devices have different speeds, the fastest are used, and at most as many as are asked for.
 TEST(PlanNetwork, ChoosesDevicesForSeveralStagesARank) {
   const Profile profile = chain(12, cost);

@@ -9,6 +9,7 @@
 #include "partition/plan/recompute.h"
 #include "partition/plan/runtime_format.h"
 #include "partition/plan/stage_cost.h"
+#include "pipeline/program/memory_shares.h"
 #include "pipeline/program/program.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/simulate/simulate.h"
@@ -116,6 +117,10 @@ TEST(Recomputation, IsCountedAsTheProgramKeepsIt) {
       profile.nodes[n].cost = {.output_bytes = 64 + int64_t(random() % 1000),
                                .stash_bytes = int64_t(random() % 2 * (random() % 1000)),
                                .keeps_output = random() % 2 > 0};
+      if (n > 2 && random() % 2 > 0) {
+        profile.nodes[n].op = "relu";
+        profile.nodes[n].cost.output_bytes = profile.nodes[n - 1].cost.output_bytes;
+      }
       largest = std::max(largest, profile.nodes[n].cost.output_bytes);
     }
     profile.nodes.back().cost.output_bytes = 0;  // no backward has the loss's own
@@ -130,6 +135,29 @@ TEST(Recomputation, IsCountedAsTheProgramKeepsIt) {
     EXPECT_GE(counted, kept) << trial;
     EXPECT_LE(counted, kept + largest) << trial;
   }
+}
+
+// Returns the bytes of gradients on their way through the backward of a chain of four nodes, whose third one
+// is of this type.
+int64_t gradient_bytes(const std::string& op, int second_size = 64) {
+  Profile profile = chain(4, cost_of_each);
+  profile.nodes[4].op = op;
+  profile.nodes[3].cost.output_bytes = second_size;
+  const Plan plan = OneStage::whole(profile);
+  const Schedule schedule = make_schedule(profile, plan, Policy::gpipe, 1);
+  const Program program = compile(schedule, profile, plan);
+  std::vector<Lifetime> lifetimes;
+  for (const Buffer& buffer : program.ranks[0].buffers)
+    if (buffer.content == Content::gradient) lifetimes.push_back(buffer.lifetime);
+  int64_t bytes = 0;
+  for (const Lifetime& of : lifetimes) bytes += of.bytes;
+  return bytes;
+}
+
+TEST(GradientTensors, WriteElementwiseGradientsOverOneAnother) {
+  EXPECT_EQ(gradient_bytes("conv2d"), 3 * 64);
+  EXPECT_EQ(gradient_bytes("relu"), 2 * 64);
+  EXPECT_EQ(gradient_bytes("relu", 128), 4 * 64) << "only tensors of one size";
 }
 
 // One stage is busy for all forwards, those that run again, and all backwards.

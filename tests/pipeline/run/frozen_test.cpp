@@ -126,8 +126,8 @@ TEST(Frozen, ParametersHaveNeitherGradientsNorSlotsNorKeptActivations) {
     return step_need(of, sgd, profile, plan, schedule, 0);
   };
   const MemoryNeed one = need(whole, all), other = need(graph, some);
-  EXPECT_EQ(one.weights - other.weights, 2 * frozen);  // gradients and momentum
-  EXPECT_LT(other.activations, one.activations);
+  EXPECT_EQ(one.step.held() - other.step.held(), 2 * frozen);  // gradients and momentum
+  EXPECT_LT(other.step.activations(), one.step.activations());
 }
 
 // The all-reduce has other buckets, but the same order.

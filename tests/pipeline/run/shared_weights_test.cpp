@@ -144,7 +144,7 @@ TEST_P(SharedWeights, AreOnARankOnceAndInFilesOnce) {
             2 * again);
   const auto need = [&](Alone& of) {
     const Schedule schedule = make_schedule(of.profile, of.plan, Policy::one_f_one_b, microbatches);
-    return step_need(of.graph, optimiser, of.profile, of.plan, schedule, 0).weights;
+    return step_need(of.graph, optimiser, of.profile, of.plan, schedule, 0).step.held();
   };
   EXPECT_EQ(need(apart) - need(alone), 2 * again);
 }

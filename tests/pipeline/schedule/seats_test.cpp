@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 
+#include "pipeline/program/memory_shares.h"
 #include "pipeline/program/program.h"
 #include "pipeline/schedule/happens_before.h"
 #include "pipeline/schedule/policy.h"

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "pipeline/program/program.h"
+#include "pipeline/program/memory_shares.h"
 #include "pipeline/schedule/gradient_buckets.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/simulate/simulate.h"

@@ -1,7 +1,7 @@
 // Simulated times are compared with formulas and with examples worked out by hand. Memory, pictures and
 // traces are tested, too.
 #include "pipeline/simulate/simulate.h"
-#include "pipeline/program/program.h"
+#include "pipeline/program/memory_shares.h"
 
 #include <gtest/gtest.h>
 

@@ -31,9 +31,9 @@ TEST(LanguageMemory, OfLlamaGrowsWithTheLengthOfItsSequences) {
     return need_of(make_model("llama", {.microbatch = 1, .sequence = tokens}));
   };
   const MemoryNeed brief = need(256), tall = need(2048);
-  EXPECT_LE(double(tall.activations), 8.3 * double(brief.activations));
+  EXPECT_LE(double(tall.step.activations()), 8.3 * double(brief.step.activations()));
   EXPECT_LE(double(tall.scratch), 8.3 * double(brief.scratch));
-  EXPECT_GT(double(tall.activations), 7.9 * double(brief.activations));
+  EXPECT_GT(double(tall.step.activations()), 7.9 * double(brief.step.activations()));
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 #include "framework/files/hdf5.h"
 #include "layers/cpu/backend.h"
 #include "partition/planners/planner.h"
-#include "pipeline/program/program.h"
+#include "pipeline/program/memory_shares.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/simulate/simulate.h"
 #include "pipeline/stage/memory_need.h"
@@ -122,7 +122,7 @@ TEST(OwnOptimiser, EveryEstimateOfMemoryCountsItsSlots) {
     EXPECT_EQ(peak_memory_bytes(two.schedule, two.plan, profile)[stage],
               peak_memory_bytes(two.schedule, two.plan, two.profile)[stage] + weights);
     const auto need = [&](const Optimiser& optimiser) {
-      return step_need(two.graph, optimiser, two.profile, two.plan, two.schedule, stage).weights;
+      return step_need(two.graph, optimiser, two.profile, two.plan, two.schedule, stage).step.held();
     };
     EXPECT_EQ(need(*own), need(usual) + weights);
     const auto& nodes = two.plan.stages[stage].nodes;
