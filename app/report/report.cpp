@@ -50,6 +50,17 @@ std::string simulation_json(const Timeline& timeline, const Plan& plan, const Pr
     first_begin_s.push_back(span.first_begin_s);
     last_end_s.push_back(span.last_end_s);
   }
+  std::vector<int64_t> peak_bytes;
+  nlohmann::ordered_json memory = nlohmann::ordered_json::array();
+  for (const MemoryShares& shares : memory_shares(schedule, plan, profile)) {
+    peak_bytes.push_back(shares.bytes());
+    memory.push_back({{"weights_bytes", shares.weights},
+                      {"gradients_bytes", shares.gradients},
+                      {"optimiser_bytes", shares.optimiser},
+                      {"kept_bytes", shares.kept},
+                      {"working_bytes", shares.working},
+                      {"messages_bytes", shares.messages}});
+  }
   const nlohmann::ordered_json json = {
       {"model", profile.model},
       {"microbatch", profile.microbatch},
@@ -64,7 +75,8 @@ std::string simulation_json(const Timeline& timeline, const Plan& plan, const Pr
       {"last_end_s", last_end_s},
       {"busy_s", timeline.busy_s},
       {"in_flight", peak_in_flight(schedule)},
-      {"peak_memory_bytes", peak_memory_bytes(schedule, plan, profile)},
+      {"peak_memory_bytes", peak_bytes},
+      {"memory", memory},
       {"stages", stages_in_short(plan)},
       {"slowest_s", figures.slowest_s()},
       {"imbalance", figures.imbalance()},

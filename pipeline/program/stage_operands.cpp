@@ -105,7 +105,7 @@ bool StageOperands::outlives_forward(int node) const {
 }
 
 // Returns the one node that reads this output, where it may write its own over it: no backward reads the
-// output, and it has the same form. -1: there is none.
+// output, and it has the same form. −1: there is none.
 int StageOperands::written_over_by(int node) const {
   const std::vector<int>& readers = consumers_[size_t(node)];
   if (!local(node) || readers.size() != 1 || !local(readers.front())) return -1;

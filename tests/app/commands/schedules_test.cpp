@@ -36,6 +36,11 @@ TEST_F(SchedulesOfCommands, PlansAndSchedulesGoRoundAsFiles) {
   const Json prediction = read_json("sim.json");
   EXPECT_GT(prediction["step_s"], 0);
   EXPECT_EQ(prediction["peak_memory_bytes"].size(), 2u);
+  for (size_t rank = 0; rank < 2; ++rank) {
+    int64_t sum = 0;
+    for (const Json& bytes : prediction["memory"][rank]) sum += bytes.get<int64_t>();
+    EXPECT_EQ(prediction["peak_memory_bytes"][rank], sum);
+  }
 
   const std::string train = std::string("train --local 2 --steps 2") + given;
   ASSERT_EQ(run(train + "--plan plan.json --schedule s.txt --json a.json --trace measured.json").code, 0);

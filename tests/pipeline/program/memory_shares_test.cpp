@@ -12,32 +12,33 @@
 namespace antichain::test {
 namespace {
 
-constexpr int microbatches = 3;
+constexpr int microbatches_of_shares = 3;
 
-MemoryShares shares_of(const Profile& profile, const Plan& plan, int rank, const Policy& policy) {
-  return memory_shares(make_schedule(profile, plan, policy, microbatches), plan, profile)[size_t(rank)];
+MemoryShares shares_of_rank(const Profile& profile, const Plan& plan, int rank, const Policy& policy) {
+  return memory_shares(make_schedule(profile, plan, policy, microbatches_of_shares), plan,
+                       profile)[size_t(rank)];
 }
 
 TEST(MemoryShares, OfAChain) {
   const Profile profile = chain(
       4, {.forward_s = 1, .output_bytes = 64, .param_bytes = 4, .stash_bytes = 100, .keeps_output = true});
-  const MemoryShares one = shares_of(profile, plan_of(profile, {{2, 3, 4, 5}}), 0, Policy::gpipe);
+  const MemoryShares one = shares_of_rank(profile, plan_of(profile, {{2, 3, 4, 5}}), 0, Policy::gpipe);
   EXPECT_EQ(one.weights, 4 * 4);
   EXPECT_EQ(one.gradients, 4 * 4);
   EXPECT_EQ(one.optimiser, 4 * 4);
-  EXPECT_EQ(one.kept, microbatches * 4 * (64 + 100));
+  EXPECT_EQ(one.kept, microbatches_of_shares * 4 * (64 + 100));
   EXPECT_EQ(one.working, 2 * 64) << "a node's gradient and that of its input";
   EXPECT_EQ(one.messages, 0);
   EXPECT_EQ(one.bytes(), one.held() + one.kept + one.working);
-  const MemoryShares last = shares_of(profile, plan_of(profile, {{2, 3}, {4, 5}}), 1, Policy::gpipe);
-  EXPECT_EQ(last.kept, microbatches * 2 * (64 + 100));
-  EXPECT_EQ(last.messages, microbatches * 2 * 64) << "an activation and its gradient";
+  const MemoryShares last = shares_of_rank(profile, plan_of(profile, {{2, 3}, {4, 5}}), 1, Policy::gpipe);
+  EXPECT_EQ(last.kept, microbatches_of_shares * 2 * (64 + 100));
+  EXPECT_EQ(last.messages, microbatches_of_shares * 2 * 64) << "an activation and its gradient";
 }
 
 TEST(MemoryShares, OfEvaluationHaveNothingThatLearns) {
   const Profile profile = chain(
       4, {.forward_s = 1, .output_bytes = 64, .param_bytes = 4, .stash_bytes = 100, .keeps_output = true});
-  const MemoryShares one = shares_of(profile, plan_of(profile, {{2, 3, 4, 5}}), 0, Policy::forward_only);
+  const MemoryShares one = shares_of_rank(profile, plan_of(profile, {{2, 3, 4, 5}}), 0, Policy::forward_only);
   EXPECT_EQ(one.held(), one.weights);
   EXPECT_EQ(one.kept, 0);
 }
@@ -51,7 +52,7 @@ TEST(MemoryShares, HoldWhatAPlanCounts) {
     const int stages = 1 + int(seed % 3);
     const Plan plan = random_plan(random, profile, stages);
     for (int rank = 0; rank < stages; ++rank)
-      EXPECT_EQ(shares_of(profile, plan, rank, Policy::one_f_one_b).held(),
+      EXPECT_EQ(shares_of_rank(profile, plan, rank, Policy::one_f_one_b).held(),
                 sum_of(profile, nodes_of_rank(plan, rank)).held_bytes)
           << "seed " << seed;
   }
