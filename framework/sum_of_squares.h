@@ -8,7 +8,7 @@ namespace antichain {
 
 // The lanes are independent sums, so that compilers make vectors of them. Numbers may be added in parts, of
 // which all but the last have a multiple of `lanes`.
-struct SquareSum {
+struct SumOfSquares {
   static constexpr int lanes = 8;
   double sums[lanes] = {};
 
@@ -26,7 +26,7 @@ struct SquareSum {
 };
 
 constexpr double sum_of_squares(const float* x, int64_t count) {
-  SquareSum sum;
+  SumOfSquares sum;
   sum.add(x, count);
   return sum.total();
 }

@@ -36,7 +36,7 @@ void ShardExchange::gather_weights() {
 }
 
 SquaresByName ShardExchange::squares() {
-  static_assert(part_alignment_bytes % (SquareSum::lanes * sizeof(float)) == 0);
+  static_assert(part_alignment_bytes % (SumOfSquares::lanes * sizeof(float)) == 0);
   SquaresByName squares;
   for_each_shared_out([&](const MessageKey& key, const ParamUse& use, const std::string& name,
                           const std::vector<Share>& shares) {
@@ -44,11 +44,11 @@ SquaresByName ShardExchange::squares() {
     if (shares.empty()) squares[name] = sum_of_squares(gradient.data<float>(), gradient.elements());
     const auto own = std::ranges::find_if(shares, [&](const Share& share) { return is_own(share); });
     if (own == shares.end()) return;
-    const Tensor sums = Tensor::host({{SquareSum::lanes}, DType::f64});
-    SquareSum sum;
+    const Tensor sums = Tensor::host({{SumOfSquares::lanes}, DType::f64});
+    SumOfSquares sum;
     if (own != shares.begin()) {
       transport_.wait(transport_.recv(key, rank_of((own - 1)->owner), sums));
-      std::copy_n(sums.data<double>(), SquareSum::lanes, sum.sums);
+      std::copy_n(sums.data<double>(), SumOfSquares::lanes, sum.sums);
     }
     const Tensor part = RankModel::part(gradient, own->of);
     sum.add(part.data<float>(), part.elements());
@@ -56,7 +56,7 @@ SquaresByName ShardExchange::squares() {
       squares[name] = sum.total();
       return;
     }
-    std::copy_n(sum.sums, SquareSum::lanes, sums.data<double>());
+    std::copy_n(sum.sums, SumOfSquares::lanes, sums.data<double>());
     transport_.send(key, rank_of((own + 1)->owner), sums);
   });
   transport_.flush();

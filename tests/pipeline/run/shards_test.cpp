@@ -21,6 +21,7 @@
 #include "pipeline/transport/transport_over.h"
 #include "tests/data/temporary_folder.h"
 #include "tests/pipeline/planning/networks.h"
+#include "tests/pipeline/run/every_edge.h"
 #include "tests/pipeline/run/expect_same.h"
 #include "tests/pipeline/run/training_run.h"
 #include "tests/pipeline/train/checkpoint_contents.h"
