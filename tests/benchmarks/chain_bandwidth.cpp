@@ -1,7 +1,7 @@
-// This measures how near fused chains of elementwise functions come to the bandwidth of memory, which the same
-// run measures by a sum of two arrays, in turns with them and on one thread. A chain's bytes are those of its
-// tensors: forward reads the inputs and writes y; backward reads the inputs that it needs and dy, and writes
-// the gradients. It is to be run when nothing else computes.
+// This measures how near fused chains of elementwise functions come to the bandwidth of memory, which the
+// same run measures by a sum of two arrays, in turns with them and on one thread. A chain's bytes are those
+// of its tensors: forward reads the inputs and writes y; backward reads the inputs that it needs and dy, and
+// writes the gradients. It is to be run when nothing else computes.
 //
 //   chain_bandwidth [--at-least SHARE]      at least 0.7 is the aim; 0, the default, fails nothing
 #include <fmt/format.h>

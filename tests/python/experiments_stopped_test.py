@@ -1,5 +1,5 @@
-"""Experiments that are interrupted, lose a rank or are asked for something wrong: nothing that was measured is
-lost, and mistakes are said before anything runs."""
+"""Experiments that are interrupted, lose a rank or are asked for something wrong: nothing that was measured
+is lost, and mistakes are said before anything runs."""
 
 import re
 import shutil

@@ -1,4 +1,5 @@
-"""These tests are about what goes out into ONNX files: it computes the same and is read as the same network."""
+"""These tests are about what goes out into ONNX files: it computes the same and is read as the same
+network."""
 
 import json
 import pathlib

@@ -8,7 +8,7 @@ import warnings
 
 import torch
 
-from check_test import torchvision_models
+from check_test import of_torchvision
 
 # A network with sums over two branches and depthwise convolutions, one whose channels are taken apart and
 # mixed, and one that joins four branches.
@@ -17,13 +17,13 @@ if os.environ.get("ANTICHAIN_LARGE_TESTS"):
     MODELS += ["resnet18"]
 
 
-@unittest.skipIf(torchvision_models is None, "needs torchvision")
+@unittest.skipIf(of_torchvision is None, "needs torchvision")
 class SameBits(unittest.TestCase):
     def test_on_1_2_and_4_stages(self):
         warnings.simplefilter("ignore")
         torch.set_num_threads(1)
         for name in MODELS:
             with self.subTest(name), tempfile.TemporaryDirectory() as folder:
-                states = torchvision_models.bits_by_stages(name, folder, os.environ["ANTICHAIN"])
+                states = of_torchvision.bits_by_stages(name, folder, os.environ["ANTICHAIN"])
                 self.assertEqual(list(states), [1, 2, 4])
                 self.assertEqual(len(set(states.values())), 1, states)

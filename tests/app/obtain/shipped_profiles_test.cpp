@@ -1,5 +1,5 @@
-// These tests read the profiles that are shipped for trying out the planning, whichever there are. They are of
-// the present networks, and there is one of each model of the publication.
+// These tests read the profiles that are shipped for trying out the planning, whichever there are. They are
+// of the present networks, and there is one of each model of the publication.
 #include <gtest/gtest.h>
 
 #include <filesystem>
