@@ -162,12 +162,12 @@ TEST(ShardsOfState, AreAnEqualPartAndTheLargestPieceAtMost) {
             if (shares.size() <= 1) largest = std::max(largest, bytes);
           });
           held += own;
-          const auto weights = [&](bool shards) {
+          const auto slots = [&](bool shards) {
             return step_need(graph, *optimiser, profile, shared_out({replicas}, shards)(profile, replicas),
                              schedule, rank)
-                .weights;
+                .step.optimiser;
           };
-          EXPECT_EQ(weights(false) - weights(true), all / (rank + 1) - own) << "as is predicted";
+          EXPECT_EQ(slots(false) - slots(true), all / (rank + 1) - own) << "as is predicted";
           EXPECT_LE(own, all / (rank + 1) / replicas + largest) << model << " " << name << " " << replicas;
         }
         EXPECT_EQ(held, all / replicas) << "each slot is somewhere, once: " << model << " " << name;
