@@ -86,15 +86,20 @@ TEST_P(ShardedReplicas, LearnTheSameBits) {
 INSTANTIATE_TEST_SUITE_P(
     Plans, ShardedReplicas,
     ::testing::Values(ShardCase{"every_edge", "sgd", {2}}, ShardCase{"every_edge", "sgd", {3, 2}},
-                      ShardCase{"every_edge", "adamw", {2}}, ShardCase{"every_edge", "adamw", {3}},
-                      ShardCase{"every_edge", "adamw", {4}}, ShardCase{"every_edge", "adamw", {2, 2}},
-                      ShardCase{"every_edge", "muon", {2}}, ShardCase{"every_edge", "muon", {3}},
-                      ShardCase{"every_edge", "muon", {4}}, ShardCase{"every_edge", "muon", {2, 1}},
-                      ShardCase{"every_edge", "muon", {2, 3}}, ShardCase{"tied", "adamw", {2}},
-                      ShardCase{"tied", "adamw", {2, 2}}, ShardCase{"tied", "muon", {3, 3}},
-                      ShardCase{"tied", "muon", {2, 3}}, ShardCase{"siamese", "adamw", {2, 2}},
-                      ShardCase{"siamese", "muon", {3}}, ShardCase{"unrolled", "sgd", {2}},
-                      ShardCase{"repeated", "adamw", {2, 2}}, ShardCase{"siamese", "adamw", {3, 1}}));
+                      ShardCase{"every_edge", "sgd", {4}}, ShardCase{"every_edge", "adamw", {2}},
+                      ShardCase{"every_edge", "adamw", {3}}, ShardCase{"every_edge", "adamw", {4}},
+                      ShardCase{"every_edge", "adamw", {2, 2}}, ShardCase{"every_edge", "muon", {2}},
+                      ShardCase{"every_edge", "muon", {3}}, ShardCase{"every_edge", "muon", {4}},
+                      ShardCase{"every_edge", "muon", {2, 1}}, ShardCase{"every_edge", "muon", {2, 3}},
+                      ShardCase{"tied", "adamw", {2}}, ShardCase{"tied", "adamw", {2, 2}},
+                      ShardCase{"tied", "muon", {3, 3}}, ShardCase{"tied", "muon", {2, 3}},
+                      ShardCase{"siamese", "adamw", {2, 2}}, ShardCase{"siamese", "muon", {3}},
+                      ShardCase{"unrolled", "sgd", {2}}, ShardCase{"repeated", "adamw", {2, 2}},
+                      ShardCase{"siamese", "adamw", {3, 1}}));
+
+INSTANTIATE_TEST_SUITE_P(Large, ShardedReplicas,
+                         ::testing::Values(ShardCase{"resnet20", "muon", {2, 2}},
+                                           ShardCase{"gpt_nano", "adamw", {3}}));
 
 // A CountingTransport counts the bytes that its rank sends.
 class CountingTransport : public TransportOver {
