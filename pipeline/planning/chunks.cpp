@@ -29,7 +29,6 @@ std::vector<int> used_devices(const Cluster& cluster, int ranks) {
 namespace {
 
 constexpr int parts_of_spare_memory = 16;
-constexpr int64_t effort_for_a_cut = 200'000;  // many cuts are tried, and the best is searched again
 
 // Has stages of one rank recompute what takes least time, where the memory beyond what each needs at least is
 // dealt out to them in so many equal parts.
@@ -83,7 +82,8 @@ class SharedMemoryOfRank {
 }  // namespace
 
 void make_fit(Plan& plan, const Profile& profile, const PlanOptions& options) {
-  const StageFitter fitter(profile, options.shard_optimiser, effort_for_a_cut);
+  // Many cuts are tried, and nothing is proved of them.
+  const StageFitter fitter(profile, options.shard_optimiser, /*effort=*/0);
   const std::vector<StagePrice> prices = price(plan, profile, options);
   for (int rank = 0; rank < plan.ranks(); ++rank) {
     std::vector<PlanStage*> stages;
