@@ -6,9 +6,10 @@
 
 PROGRAM is build/antichain. Both sides start from the same weights (export --seed; AlexNet and SqueezeNet from
 larger ones, as they would not leave the first plateau in so few steps), see the same augmented images in the
-same order (data batches) and make the same SGD steps (Nesterov, momentum 0.9, weight decay 0.0005, a constant
-rate) in float32 on one thread. Dropout is off: two frameworks can't draw the same masks. What is left to
-differ is rounding, which training magnifies; the curves agree step by step at first, and as a whole later.
+same order (data batches) and make the same steps in float32 on one thread, at a constant rate: of SGD
+(Nesterov, momentum 0.9, weight decay 0.0005), ViT-tiny of AdamW (weight decay 0.05 of all weights). Dropout
+is off: two frameworks can't draw the same masks. What is left to differ is rounding, which training
+magnifies; the curves agree step by step at first, and as a whole later.
 --side control shows how much it magnifies: it runs ours again, from weights that are off by up to 2**-23 of
 their size.
 
@@ -39,7 +40,9 @@ MODELS = {
     "inception_v3": ("Inception-v3", 32, 0.005),
     "densenet121": ("DenseNet-121", 16, 0.005),
     "squeezenet1_0": ("SqueezeNet 1.0", 64, 0.002),
+    "vit_tiny": ("ViT-tiny", 8, 0.0002),
 }
+ADAMW = {"vit_tiny": {"--optimiser": "adamw", "--weight-decay": 0.05, "--decay-groups": "all"}}
 LARGER_WEIGHTS = ("alexnet", "squeezenet1_0")  # He et al. 2015, as golden/networks.py draws them
 
 
@@ -89,7 +92,10 @@ def by_pytorch(args, model, batch, rate):
         run(args.program, "data batches", {"--data-dir": args.data_dir, "--steps": STEPS, "--batch": batch, "--seed": SEED,
                                            "--out": batches})
         data = read(batches)
-    optimiser = torch.optim.SGD(net.parameters(), rate, momentum=0.9, weight_decay=5e-4, nesterov=True)
+    if model in ADAMW:
+        optimiser = torch.optim.AdamW(net.parameters(), rate, weight_decay=ADAMW[model]["--weight-decay"])
+    else:
+        optimiser = torch.optim.SGD(net.parameters(), rate, momentum=0.9, weight_decay=5e-4, nesterov=True)
     values = []
     for images, labels in zip(data["images"].split(batch), data["labels"].split(batch)):
         optimiser.zero_grad()
@@ -119,7 +125,7 @@ def by_antichain(args, model, batch, rate, change=lambda file: file):
         run(args.program, "train", {
             "--local": 1, "--model": model, "--batch": batch, "--microbatches": 1, "--steps": STEPS, "--seed": SEED,
             "--init": change(initial_weights(args, model, folder)), "--dropout": 0, "--lr": rate, "--lr-schedule": "constant",
-            "--data-dir": args.data_dir, "--metrics": metrics})
+            "--data-dir": args.data_dir, "--metrics": metrics, **ADAMW.get(model, {})})
         lines = [json.loads(line) for line in pathlib.Path(metrics).read_text().splitlines()]
     return [line["loss"] for line in lines if "loss" in line]
 
@@ -169,7 +175,7 @@ def draw(folder):
     matplotlib.rcParams.update({"svg.hashsalt": "antichain", "svg.fonttype": "none", "font.size": 8})
     from matplotlib import pyplot
 
-    figure, grid = pyplot.subplots(2, 5, figsize=(15, 6), layout="constrained")
+    figure, grid = pyplot.subplots(2, 6, figsize=(18, 6), layout="constrained")
     figure.suptitle(f"Loss on CIFAR-10, mean of {SMOOTHED} steps, the same batches and initial weights")
     shown = [model for model in MODELS if complete(folder, model)]
     for axes, model in zip(grid.flat, shown):

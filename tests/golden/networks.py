@@ -16,6 +16,8 @@ def build(model, form, aux=False, drops=False):
     stochastic depth are off, unless it drops."""
     if model in ("resnet20", "resnet32", "resnet56"):
         net = cifar_resnet((int(model[6:]) - 2) // 6)
+    elif model == "vit_tiny":
+        net = torchvision.models.VisionTransformer(32, 4, 12, 3, 192, 768, num_classes=10)
     else:
         options = {"aux_logits": aux, "init_weights": False} if model == "inception_v3" else {}
         net = getattr(torchvision.models, THEIRS.get(model, model))(
