@@ -72,7 +72,7 @@ case $case in
     code=$?
     until rmdir "$group" 2>/dev/null; do sleep 0.1; done
     expect_code 5; expect_once "measuring this network needs [0-9.]+ MiB on .*, which has [0-9.]+ MiB left"
-    expect_once " 0  .* [0-9.]+$" ;;
+    expect_once "^ +rank +host .* working set"; expect_once "^ +rank +scratch +engine +all" ;;
   schedule)  # of an evaluation
     given=(--profile p.json --plan plan.json --microbatches 4)
     "$program" plan --profile p.json --stages 2 --json plan.json >out 2>err || fail "no plan"

@@ -118,7 +118,7 @@ TEST_F(GpuRanks, APlanThatDoesNotFitOnAGpuIsRefusedWithATable) {
   EXPECT_EQ(one.code, int(ExitCode::out_of_memory)) << one.err;
   EXPECT_THAT(one.err, ContainsRegex("this plan needs [0-9.]+ MiB on GPU 0000:00:00.0 of [^ ]+, which has "
                                      "[0-9.]+ MiB left"));
-  EXPECT_THAT(one.err, ContainsRegex("stage +host"));
+  EXPECT_THAT(one.err, ContainsRegex("rank +host"));
   EXPECT_THAT(one.err, Not(HasSubstr("the device has no")));
 }
 
