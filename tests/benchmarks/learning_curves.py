@@ -42,7 +42,9 @@ MODELS = {
     "squeezenet1_0": ("SqueezeNet 1.0", 64, 0.002),
     "vit_tiny": ("ViT-tiny", 8, 0.0002),
 }
-ADAMW = {"vit_tiny": {"--optimiser": "adamw", "--weight-decay": 0.05, "--decay-groups": "all"}}
+ADAMW = {
+    "vit_tiny": {"--optimiser": "adamw", "--weight-decay": 0.05, "--decay-groups": "all", "--clip-norm": 0}
+}
 LARGER_WEIGHTS = ("alexnet", "squeezenet1_0")  # He et al. 2015, as golden/networks.py draws them
 
 
