@@ -105,7 +105,8 @@ TEST(PlanReport, RangesAreShort) {
 // A limit counts less than the table does, which says so.
 TEST(PlanFigures, TheTableOfMemorySaysWhereItIsAboveTheLimit) {
   const Profile profile = network();
-  const Plan plan = three_stages();
+  Plan plan = three_stages();
+  plan.model = profile.model;
   const Schedule schedule = make_schedule(profile, plan, Policy::one_f_one_b, 4);
   const int64_t most = std::ranges::max(peak_memory_bytes(schedule, plan, profile));
   const auto said = [&](int64_t limit) {
