@@ -99,9 +99,10 @@ void run(const SimulateOptions& options) {
   // 3. Simulate it.
   const Timeline timeline = simulate(schedule, plan, profile, task.options.cluster, task.options.steps);
   begin_answer();
-  fmt::print("{}\n{}\n{}{}", describe(plan, profile, task),
+  const std::string faster = describe_faster(plan, profile, task);
+  fmt::print("{}\n{}\n{}{}{}", describe(plan, profile, task),
              draw(timeline, plan.ranks(), grid_width(options.width)),
-             describe(timeline, plan, profile, schedule, task), describe_faster(plan, profile, task));
+             describe(timeline, plan, profile, schedule, task), faster.empty() ? "" : "\n", faster);
   if (options.program) fmt::print("\n{}", print(compile(schedule, profile, plan), step_network(profile)));
   // 4. Write the files.
   if (!options.json_file.empty())

@@ -206,8 +206,9 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   const Timeline predicted = predict(schedule, plan, profile, task.options, tensors.over(job));
   if (rank.prints()) {
     if (!tensors.sentence.empty()) fmt::print("{}\n", tensors.sentence);
-    fmt::print("{}\n{}{}\n", describe(plan, profile, task),
-               describe(predicted, plan, profile, schedule, task), describe_faster(plan, profile, task));
+    const std::string faster = describe_faster(plan, profile, task);
+    fmt::print("{}\n{}{}{}\n", describe(plan, profile, task),
+               describe(predicted, plan, profile, schedule, task), faster.empty() ? "" : "\n", faster);
     if (has_votes(schedule) && options.planning.overlap_steps == "auto")
       fmt::print("{}\n",
                  cost_of_votes(predicted, why_ranks_agree(options),

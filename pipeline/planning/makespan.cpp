@@ -29,7 +29,7 @@ namespace antichain {
 namespace {
 
 // Budgets are in the unit of CutScorer::spent().
-constexpr int64_t climb_budget = 4'000'000, all_cuts_budget = 6'000'000, wander_budget = 40'000'000;
+constexpr int64_t climb_budget = 4'000'000, all_cuts_budget = 12'000'000, wander_budget = 40'000'000;
 constexpr int64_t walk_budget = 4'000'000;  // of wandering, after which it goes on only if it found something
 constexpr size_t most_climbs = 4;           // of each search, from different candidates
 constexpr size_t most_promising = 3;        // searches to climb in

@@ -49,6 +49,16 @@ TEST(ShippedProfiles, CanBePlanned) {
   }
 }
 
+TEST(ShippedProfiles, HaveProvedPlansOfFourStages) {
+  for (const std::string model : {"densenet121", "resnet18", "resnet50", "resnext50", "squeezenet1_0"}) {
+    const Profile profile = shipped(model);
+    const PlanOptions options{
+        .stages = 4, .cluster = one_link(profile.link), .objective = Objective::makespan, .microbatches = 8};
+    const Plan plan = plan_network(profile, options, Method::antichain, Policy::one_f_one_b);
+    EXPECT_TRUE(plan.proved_optimal()) << model << ": " << plan.gap();
+  }
+}
+
 // Between the fewest bytes and those with which nothing is recomputed, the search finds for each limit what
 // certainly takes least time.
 TEST(ShippedProfiles, HaveProvedMemoryCurvesOnOneDevice) {
