@@ -16,7 +16,7 @@ namespace antichain {
 namespace {
 
 constexpr double few = 0.02;  // of a step: less does not bind
-constexpr const char* without_limit = "memory without a limit";
+constexpr const char *without_limit = "memory without a limit", *without_waits = "messages that take no time";
 
 struct Part {
   std::string what, binds;
@@ -60,7 +60,7 @@ std::vector<Change> changes(const PlanTask& task) {
     all.push_back({what, task});
     change(all.back().task.options.cluster);
   };
-  if (!cluster.links_are_free()) all.push_back({"messages that take no time", over_free_links(task)});
+  if (!cluster.links_are_free()) all.push_back({without_waits, over_free_links(task)});
   if (cluster.limits_memory())
     changed(without_limit, [](Cluster& other) {
       for (Device& device : other.devices) device.memory_bytes = 0;
@@ -94,21 +94,24 @@ std::optional<double> pace_s(const Profile& profile, const PlanTask& task) {
 std::string explain(const Plan& plan, const Profile& profile, const PlanTask& task) {
   const double step_s = plan.pace_s();
   Table made({{"the step is made of", Table::Align::left}, {"ms"}, {"%"}});
-  const std::vector<Part> all = parts(plan, profile, task);
+  std::vector<Part> all = parts(plan, profile, task);
   for (const Part& part : all)
     made.add({part.what, milliseconds(part.seconds), fmt::format("{:.1f}", part.seconds / step_s * 100)});
-  Part binding = *std::max_element(all.begin() + 1, all.end(),
-                                   [](const Part& a, const Part& b) { return a.seconds < b.seconds; });
-  if (binding.seconds < few * step_s) binding = all.front();
+  bool memory = false;
   Table better({{"planned anew with", Table::Align::left}, {"step\nms"}, {"%"}});
   for (const Change& change : changes(task)) {
     const std::optional<double> then_s = pace_s(profile, change.task);
     const double more_s = then_s ? *then_s - step_s : 0;
     better.add({change.what, then_s ? milliseconds(*then_s) : "no plan",
                 then_s ? fmt::format("{:+.1f}", more_s / step_s * 100) : ""});
-    if (change.what == without_limit && -more_s > few * step_s) binding.binds += ", and memory";
+    if (change.what == without_limit) memory = -more_s > few * step_s;
+    if (change.what == without_waits) all.back().seconds = std::max(all.back().seconds, -more_s);
   }
-  return fmt::format("\n{}\n{}\nWhat binds is {}.\n", made.str(), better.str(), binding.binds);
+  const Part& most = *std::max_element(all.begin() + 1, all.end(),
+                                       [](const Part& a, const Part& b) { return a.seconds < b.seconds; });
+  const std::string binds = most.seconds < few * step_s ? all.front().binds : most.binds;
+  return fmt::format("\n{}\n{}\nWhat binds is {}{}.\n", made.str(), better.str(), binds,
+                     memory ? ", and memory" : "");
 }
 
 }  // namespace antichain

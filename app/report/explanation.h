@@ -7,7 +7,9 @@
 //   messages  the step, less the step of the same plan over such links
 //
 // The four add up to the step (to the period where steps overlap). What would shorten it is planned anew, by
-// the same method under the same schedule, with one thing changed.
+// the same method under the same schedule, with one thing changed. What binds is the largest of the last
+// three, or what a plan for links that take no time saves, or the load where all these are small; and memory
+// where a plan without limits is faster.
 #pragma once
 
 #include <string>
