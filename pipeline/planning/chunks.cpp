@@ -24,10 +24,6 @@ std::vector<int> used_devices(const Cluster& cluster, int ranks) {
   return devices;
 }
 
-}  // namespace
-
-namespace {
-
 constexpr int parts_of_spare_memory = 16;
 
 // Has stages of one rank recompute what takes least time, where the memory beyond what each needs at least is
@@ -45,7 +41,7 @@ class SharedMemoryOfRank {
     }
     if (spare < 0) return;
     part_ = spare / parts_of_spare_memory;
-    // Of the first stages with so many parts: the least time, and the parts of the last one of them.
+    // best[s][p] has the least time of the first s stages with p parts, and how many of these the last has.
     std::vector<std::vector<Dealt>> best(stages_.size() + 1, std::vector<Dealt>(parts_of_spare_memory + 1));
     for (size_t s = 0; s < stages_.size(); ++s)
       for (int parts = 0; parts <= parts_of_spare_memory; ++parts) {

@@ -64,6 +64,16 @@ void set_pace(Plan& plan, const PlannedOrder& order) {
   plan.step_s = order.step_s, plan.period_s = order.period_s;
 }
 
+// Returns what check_memory throws.
+std::exception_ptr refusal_of(const Plan& plan, const Cluster& cluster) {
+  try {
+    check_memory(plan, cluster);
+  } catch (const Error&) {
+    return std::current_exception();
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 std::vector<std::string> schedule_names() {
@@ -180,7 +190,11 @@ Plan ScheduleChoice::search(const Profile& profile, const PlanOptions& asked, Me
       // Limits of memory are the policy's own, and there are orders that need less.
       if (&search == &searches.front() && !options.cluster.limits_memory())
         bound_s = found.plan.lower_bound_s;
-      if (lacking_bytes(priced(found.plan, found.order.schedule), options.cluster) > 0) continue;
+      if (const Plan its = priced(found.plan, found.order.schedule);
+          lacking_bytes(its, options.cluster) > 0) {  // with --in-flight an order may take too much
+        if (!refusal) refusal = refusal_of(its, options.cluster);
+        continue;
+      }
       if (!best || found.order.pace_s() < best->order.pace_s()) best = std::move(found);
     } catch (const Error& error) {
       if (error.code() == ExitCode::failure) throw;
