@@ -69,6 +69,11 @@ bool launched_in_parallel() {
   return most > 1 || (most == 0 && std::ranges::any_of(launchers, is_there));  // MPI knows their number
 }
 
+bool launched_on_several_hosts() {
+  const int here = number("OMPI_COMM_WORLD_LOCAL_SIZE", 0);
+  return (here > 0 && here < number("OMPI_COMM_WORLD_SIZE", 0)) || number("SLURM_STEP_NUM_NODES", 0) > 1;
+}
+
 bool has_launcher() {
   for (char** variable = environ; *variable; ++variable)
     for (const std::string_view manager : {"OMPI_", "PMIX_", "PMI_", "PALS_", "MV2_COMM_"})

@@ -16,6 +16,9 @@ int launched_processes();
 // Returns whether a launcher started more than one process of this job, or does not say how many.
 bool launched_in_parallel();
 
+// Returns whether mpirun of Open MPI or Slurm says that the processes of this job are on several hosts.
+bool launched_on_several_hosts();
+
 // Returns whether a process manager started this process, alone or with others.
 bool has_launcher();
 

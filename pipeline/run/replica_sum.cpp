@@ -117,12 +117,20 @@ void ReplicaSum::add_up(Bucket& b, Transport& transport) {
 void ReplicaSum::finish(int bucket, Transport& transport) {
   ANTICHAIN_CHECK(bucket < begun_, "a bucket begins before it is needed");
   while (added_ <= bucket) add_up(buckets_[size_t(added_++)], transport);
-  Bucket& b = buckets_[size_t(bucket)];
+  advance(transport);  // or the link would idle between one bucket's gather and the next one's
   device_.rejoin();
-  for (const Transport::Ticket ticket : b.gathered) transport.wait(ticket);
+  for (const Transport::Ticket ticket : buckets_[size_t(bucket)].gathered) transport.wait(ticket);
   // The peers have what was sent from here, because the sums are made of it. But MPI may not have said so
   // yet, and until then the memory is its own. Messages in one order leave in it, too.
-  if (context_.backend().host_memory() && !transport.ordered()) transport.flush();
+  if (const bool last = bucket + 1 == buckets(); !context_.backend().host_memory() || transport.ordered())
+    store(buckets_[size_t(bucket)]);
+  else if (last) {
+    transport.flush();
+    for (const Bucket& b : buckets_) store(b);
+  }
+}
+
+void ReplicaSum::store(const Bucket& b) {
   for (const auto& [sum, place] : b.received) device_.copy(sum, place);
 }
 

@@ -73,6 +73,7 @@ class ReplicaSum {
   static Tickets exchange(Transport&, const std::vector<Item>&);
   void add_bucket(const Tensor& gradients, const StageMemory&, const Shards&, const Seat&, int first_channel);
   void add_up(Bucket&, Transport&);
+  void store(const Bucket&);
 
   Context& context_;
   StepDevice& device_;

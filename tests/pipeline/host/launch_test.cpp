@@ -17,9 +17,10 @@ class Launch : public ::testing::Test {
  protected:
   void SetUp() override {
     for (const char* name :
-         {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE", "SLURM_PROCID",
-          "SLURM_STEP_ID", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "MV2_COMM_WORLD_RANK",
-          "MV2_COMM_WORLD_SIZE", "WORLD_SIZE", "TORCHELASTIC_RUN_ID"})
+         {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "PMIX_RANK",
+          "PMI_RANK", "PMI_SIZE", "SLURM_PROCID", "SLURM_STEP_ID", "SLURM_STEP_NUM_TASKS",
+          "SLURM_STEP_NUM_NODES", "SLURM_NTASKS", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "WORLD_SIZE",
+          "TORCHELASTIC_RUN_ID"})
       ::unsetenv(name);
   }
   static void set(const char* name, const char* value) { ::setenv(name, value, 1); }
@@ -49,6 +50,19 @@ TEST_F(Launch, LaunchersTellRankAndNumber) {
       EXPECT_NO_THROW(check_launch(open_mpi, 1));
     }
   }
+}
+
+TEST_F(Launch, SeveralHosts) {
+  EXPECT_FALSE(launched_on_several_hosts());
+  set("OMPI_COMM_WORLD_SIZE", "4");
+  EXPECT_FALSE(launched_on_several_hosts());  // it does not say
+  set("OMPI_COMM_WORLD_LOCAL_SIZE", "4");
+  EXPECT_FALSE(launched_on_several_hosts());
+  set("OMPI_COMM_WORLD_LOCAL_SIZE", "2");
+  EXPECT_TRUE(launched_on_several_hosts());
+  SetUp();
+  set("SLURM_STEP_NUM_NODES", "2");
+  EXPECT_TRUE(launched_on_several_hosts());
 }
 
 TEST_F(Launch, SlurmStep) {
