@@ -24,6 +24,9 @@ std::string course(const std::string& schedule, int64_t warmup_steps) {
   return warmup_steps == 0 ? schedule : counted(warmup_steps, "step") + " of warm-up, then " + schedule;
 }
 
+// Returns what a sentence on the optimiser goes on with where gradients are clipped.
+std::string clipping(double norm) { return norm > 0 ? fmt::format(", clipping at norm {:g}", norm) : ""; }
+
 }  // namespace
 
 void follow_recipe(const CLI::App& train, TrainCommandOptions& o) {
@@ -54,11 +57,12 @@ std::string describe_recipe(const TrainCommandOptions& o, int64_t batches) {
       o.rate.schedule == "constant" ? "" : " over " + counted(rate.total_steps(), "step");
   const std::string but =
       o.departures.empty() ? "" : fmt::format(" but for {}", fmt::join(o.departures, ", "));
-  return hanging(
-      "Recipe", 10,
-      fmt::format("batch {}, rate {:g}{}, {}{}, {}: {}'s{}", o.network.batch, o.rate.peak, proportion,
-                  course(o.rate.schedule, rate.options().warmup_steps), length,
-                  make_optimiser(o.optimiser)->str() + describe_groups(o.optimiser), o.network.model, but));
+  return hanging("Recipe", 10,
+                 fmt::format("batch {}, rate {:g}{}, {}{}, {}: {}'s{}", o.network.batch, o.rate.peak,
+                             proportion, course(o.rate.schedule, rate.options().warmup_steps), length,
+                             make_optimiser(o.optimiser)->str() + describe_groups(o.optimiser) +
+                                 clipping(o.optimiser.clip_norm),
+                             o.network.model, but));
 }
 
 WatchedRun watched_run(const TrainCommandOptions& o) {
@@ -71,8 +75,8 @@ WatchedRun watched_run(const TrainCommandOptions& o) {
 std::string describe(const Recipe& r) {
   return fmt::format("batch {}, rate {:g}, {}, {}, {} ({})", r.batch, r.rate.peak,
                      course(r.rate.schedule, r.rate.warmup_steps),
-                     make_optimiser(usual_options(r.optimiser, r))->str(), counted(r.epochs, "epoch"),
-                     r.source);
+                     make_optimiser(usual_options(r.optimiser, r))->str() + clipping(r.clip_norm),
+                     counted(r.epochs, "epoch"), r.source);
 }
 
 }  // namespace antichain
