@@ -15,13 +15,14 @@
 #include "layers/cpu/elementwise_steps.h"
 #include "layers/cpu/for_each_range.h"
 #include "layers/cpu/light_kernels.h"
+#include "layers/cpu/read_ahead.h"
 #include "layers/formula_loss.h"
 
 namespace antichain::cpu {
 namespace {
 
 using Program = ElementwiseProgram;
-constexpr int64_t tile = 256;
+constexpr int64_t tile = tile_numbers;
 
 // Calls f(offset of the operand, numbers, stride) for the runs of neighbours of the elements [begin, end) of
 // y.
@@ -57,15 +58,6 @@ struct Tile {
   const float* gradient[Program::places];
   float* to[Program::places];  // where the gradient is written
 };
-
-// Memory moves while a tile computes: what the next tile reads comes, and lines that this one writes.
-void ask_for_next(const float* now) {
-  for (int64_t i = 0; i < tile; i += 16) __builtin_prefetch(now + tile + i);
-}
-float* asked_for(float* written) {
-  for (int64_t i = 0; i < tile; i += 16) __builtin_prefetch(written + i, 1);
-  return written;
-}
 
 template <class T>
 class ElementwiseKernel : public Kernel {
@@ -186,7 +178,7 @@ class ElementwiseKernel : public Kernel {
   template <class N>
   static const float* load(const Repeated& r, N* from, float* to, int64_t begin, int64_t n) {
     if (r.whole) {
-      if (const float* at = in_place(from + begin)) return ask_for_next(at), at;
+      if (const float* at = in_place(from + begin)) return read_ahead(at), at;
       for (int64_t i = 0; i < n; ++i) to[i] = float(from[begin + i]);
       return to;
     }
@@ -204,7 +196,7 @@ class ElementwiseKernel : public Kernel {
   // Computes the values of the wanted places for n elements of y; the last one goes to y where that is given.
   void compute(Tile& t, const PlacesRead& wanted, std::span<const Tensor> x, std::span<const Tensor> params,
                int64_t begin, int64_t n, float* y = nullptr) const {
-    if (y) asked_for(y);
+    if (y) own_lines(y);
     for (size_t i = 0; i < size_t(program_.inputs); ++i)
       if (wanted[i]) t.value[i] = load(operands_[i], x[i].data<T>(), t.values[i], begin, n);
     if (program_.has_parameter && wanted[Program::parameter])
@@ -245,7 +237,7 @@ class ElementwiseKernel : public Kernel {
       }
       for (int k = 0; k < program_.inputs; ++k)
         if (wanted.place[size_t(k)] && whole(k) && b.into_dx(size_t(k)) == Into::overwrite)
-          if (float* dx = in_place(b.dx[size_t(k)].data<T>() + i)) t.to[k] = asked_for(dx);
+          if (float* dx = in_place(b.dx[size_t(k)].data<T>() + i)) own_lines(t.to[k] = dx);
       t.gradient[program_.result()] = load(dy.repeated, dy.at, t.gradients[program_.result()], i, n);
       for (int s = program_.steps - 1; s >= 0; --s) go_back(t, wanted, s, n);
       for (int k = 0; k < leaves(); ++k) put(t, b, wanted, place(k), i, n, sums);
