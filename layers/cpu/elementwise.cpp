@@ -178,7 +178,8 @@ class ElementwiseKernel : public Kernel {
   template <class N>
   static const float* load(const Repeated& r, N* from, float* to, int64_t begin, int64_t n) {
     if (r.whole) {
-      if (const float* at = in_place(from + begin)) return read_ahead(at), at;
+      read_ahead(from + begin);
+      if (const float* at = in_place(from + begin)) return at;
       for (int64_t i = 0; i < n; ++i) to[i] = float(from[begin + i]);
       return to;
     }
