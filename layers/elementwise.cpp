@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
+#include <functional>
 #include <sstream>
 
 #include "framework/error.h"
@@ -19,13 +21,24 @@ struct FunctionFacts {
   std::string_view name;
   int operands;
   double flops;
+  std::string_view slopes[3];  // the formulas of the operands' gradients
 };
 constexpr FunctionFacts all_functions[] = {
-#define ROW(name, operands, flops, value, da, db, dc) {#name, operands, flops},
+#define ROW(name, operands, flops, value, da, db, dc) {#name, operands, flops, {#da, #db, #dc}},
 #include "layers/elementwise_table.inc"
 #undef ROW
 };
 const FunctionFacts& facts_of(ElementwiseFunction f) { return all_functions[size_t(f)]; }
+
+// Returns whether a formula of the table names a variable of one letter.
+bool names(std::string_view formula, char variable) {
+  const auto in_word = [&](size_t i) {
+    return i < formula.size() && (std::isalnum(formula[i]) || formula[i] == '_');
+  };
+  for (size_t i = 0; i < formula.size(); ++i)
+    if (formula[i] == variable && !in_word(i - 1) && !in_word(i + 1)) return true;
+  return false;
+}
 
 // Reads the steps of a formula one after the other.
 class FormulaReader {
@@ -232,24 +245,30 @@ std::vector<Repeated> repeated(const Elementwise& op, std::span<const Shape> x) 
   return all;
 }
 
-bool is_linear(const ElementwiseProgram& program) {
-  const auto is_number = [](int place) {
-    return place >= Program::first_number && place < Program::first_step;
-  };
-  return std::all_of(program.step, program.step + program.steps, [&](const Program::Step& s) {
-    switch (s.function) {
-      case ElementwiseFunction::add:
-      case ElementwiseFunction::subtract:
-      case ElementwiseFunction::negate:
-        return true;
-      case ElementwiseFunction::multiply:
-        return is_number(s.operands[0]) || is_number(s.operands[1]);
-      case ElementwiseFunction::divide:
-        return is_number(s.operands[1]);
-      default:
-        return false;
+PlacesRead read_by_backward(const ElementwiseProgram& program) {
+  PlacesRead read{}, varies{};
+  std::fill_n(varies.begin(), Program::first_number, true);
+  for (int s = 0; s < program.steps; ++s) {
+    const Program::Step& step = program.step[s];
+    for (int k = 0; k < step.count; ++k) {
+      if (!varies[step.operands[k]]) continue;
+      const size_t me = size_t(Program::first_step + s);
+      varies[me] = true;
+      const std::string_view slope = facts_of(step.function).slopes[k];
+      for (int other = 0; other < step.count; ++other)
+        if (names(slope, char('a' + other))) read[step.operands[other]] = true;
+      if (names(slope, 'y')) read[me] = true;
     }
-  });
+  }
+  for (int s = program.steps - 1; s >= 0; --s)
+    if (read[size_t(Program::first_step + s)])
+      for (const uint8_t operand : program.step[s].operands) read[operand] = true;
+  return read;
+}
+
+bool is_linear(const ElementwiseProgram& program) {
+  const PlacesRead read = read_by_backward(program);
+  return std::none_of(read.begin(), read.begin() + Program::first_number, std::identity());
 }
 
 NodeId elementwise(Graph& graph, std::string name, std::vector<NodeId> x, ElementwiseOptions options) {

@@ -4,9 +4,7 @@
 // The formula is a list of steps. Each applies a function of layers/elementwise_table.inc to inputs (x0, x1,
 // …), the parameter (p), results of earlier steps (s0, s1, …) and numbers; y is the last step's result:
 //
-//   x0 · tanh(log(1 + exp(x0)))      "softplus x0", "tanh s0", "multiply x0 s1"
-//
-// This one is Mish: Misra, "Mish: A Self Regularized Non-Monotonic Activation Function", BMVC 2020.
+//   x0 · tanh(log(1 + exp(x1)))      "softplus x1", "tanh s0", "multiply x0 s1"
 //
 //   x  tensors of one rank and equally many samples; on each other axis, extents are equal or 1
 //   p  of any shape that is repeated to that of y; it has no samples. Its last axis is the last of y, or
@@ -91,6 +89,9 @@ struct Repeated {
 // the same axes.
 std::vector<Repeated> repeated(const Elementwise&, std::span<const Shape> x);
 
+// Says of each place whether backward reads its value: the gradients' formulas do, or what they read does.
+using PlacesRead = std::array<bool, ElementwiseProgram::places>;
+PlacesRead read_by_backward(const ElementwiseProgram&);
 // Returns whether backward reads no input: sums, differences, and products with numbers.
 bool is_linear(const ElementwiseProgram&);
 

@@ -2,12 +2,14 @@
 // of a blocked layout is cleared afterwards.
 #include "layers/activate.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "layers/cpu/activate_loops.h"
 #include "layers/cpu/dnnl.h"
 #include "layers/cpu/for_each_range.h"
 #include "layers/cpu/light_kernels.h"
+#include "layers/cpu/read_ahead.h"
 
 namespace antichain::cpu {
 namespace {
@@ -23,8 +25,10 @@ class ActivateKernel : public Kernel {
   void forward(Context& context, const Forward& f) const override {
     const T* x = f.x[0].data<T>();
     T* y = f.y.data<T>();
-    for_each_range(f.y.elements(), context.threads(), [&](int64_t begin, int64_t end) {
-      loops_.forward(function_, x + begin, y + begin, end - begin);
+    for_each_tile(context, f.y.elements(), [&](int64_t begin, int64_t count) {
+      read_ahead(x + begin);
+      own_lines(y + begin);
+      loops_.forward(function_, x + begin, y + begin, count);
     });
     if (padded_) clear_padding(*padded_, y);
   }
@@ -35,12 +39,23 @@ class ActivateKernel : public Kernel {
     const T* dy = b.dy.data<T>();
     T* dx = b.dx[0].data<T>();
     const bool adds = b.into_dx(0) == Into::accumulate;
-    for_each_range(b.dy.elements(), context.threads(), [&](int64_t begin, int64_t end) {
-      loops_.backward(function_, kept + begin, dy + begin, dx + begin, adds, end - begin);
+    for_each_tile(context, b.dy.elements(), [&](int64_t begin, int64_t count) {
+      read_ahead(kept + begin);
+      read_ahead(dy + begin);
+      own_lines(dx + begin);
+      loops_.backward(function_, kept + begin, dy + begin, dx + begin, adds, count);
     });
   }
 
  private:
+  // Calls f(first number, numbers) for each tile.
+  template <class F>
+  static void for_each_tile(Context& context, int64_t count, const F& f) {
+    for_each_range(count, context.threads(), [&](int64_t begin, int64_t end) {
+      for (; begin < end; begin += tile_numbers) f(begin, std::min(tile_numbers, end - begin));
+    });
+  }
+
   const ActivationFunction function_;
   const ActivateLoops<T>& loops_;
   std::optional<Activation> padded_;

@@ -6,11 +6,6 @@
 #include "layers/cpu/updates.h"
 
 namespace antichain::cpu {
-namespace {
-
-constexpr int64_t parallel_elements = 1 << 16;  // below it a team of threads costs more than it gives
-
-}  // namespace
 
 // It goes element by element, so that neither threads nor vector width change a bit.
 void adamw(Context&, const Optimiser& optimiser, const Rate& rate, const Trained& t) {
@@ -21,7 +16,7 @@ void adamw(Context&, const Optimiser& optimiser, const Rate& rate, const Trained
   float *const w = t.w.data<float>(), *const m = t.slots[0].data<float>(),
                *const v = t.slots[1].data<float>();
   const float* const dw = t.dw.data<float>();
-#pragma omp parallel for simd schedule(static) if (n > parallel_elements)
+#pragma omp parallel for simd schedule(static) if (parallel : n > parallel_elements)
   for (int64_t i = 0; i < n; ++i) {
     const float g = dw[i];
     const float decayed = w[i] * s.kept;

@@ -15,13 +15,14 @@
 #include "layers/cpu/elementwise_steps.h"
 #include "layers/cpu/for_each_range.h"
 #include "layers/cpu/light_kernels.h"
+#include "layers/cpu/read_ahead.h"
 #include "layers/formula_loss.h"
 
 namespace antichain::cpu {
 namespace {
 
 using Program = ElementwiseProgram;
-constexpr int64_t tile = 256;
+constexpr int64_t tile = tile_numbers;
 
 // Calls f(offset of the operand, numbers, stride) for the runs of neighbours of the elements [begin, end) of
 // y.
@@ -42,6 +43,11 @@ void for_each_run(const Repeated& r, int64_t begin, int64_t end, F&& f) {
 }
 
 constexpr float zeros[tile] = {};
+constexpr PlacesRead every_place = [] {
+  PlacesRead all{};
+  all.fill(true);
+  return all;
+}();
 
 // Tile has the numbers of one tile for every place of the program, and their gradients: where they are now,
 // and memory of their own. A gradient is `zeros` until the first step adds to it.
@@ -57,7 +63,7 @@ template <class T>
 class ElementwiseKernel : public Kernel {
  public:
   ElementwiseKernel(const Elementwise& op, std::span<const TensorSpec> x)
-      : program_(op.program), reads_(!is_linear(op.program)), loops_(best_loops<ElementwiseSteps>()) {
+      : program_(op.program), read_(read_by_backward(op.program)), loops_(best_loops<ElementwiseSteps>()) {
     std::vector<Shape> shapes;
     for (const TensorSpec& spec : x) shapes.push_back(spec.shape);
     operands_ = repeated(op, shapes);
@@ -76,7 +82,7 @@ class ElementwiseKernel : public Kernel {
       put_numbers(t);
       for (int64_t i = begin; i < end; i += tile) {
         const int64_t n = std::min(tile, end - i);
-        compute(t, f.x, f.params, i, n, in_place(f.y.data<T>() + i));
+        compute(t, every_place, f.x, f.params, i, n, in_place(f.y.data<T>() + i));
         store(t.value[program_.result()], f.y.data<T>() + i, false, n);
       }
     });
@@ -172,6 +178,7 @@ class ElementwiseKernel : public Kernel {
   template <class N>
   static const float* load(const Repeated& r, N* from, float* to, int64_t begin, int64_t n) {
     if (r.whole) {
+      read_ahead(from + begin);
       if (const float* at = in_place(from + begin)) return at;
       for (int64_t i = 0; i < n; ++i) to[i] = float(from[begin + i]);
       return to;
@@ -187,17 +194,19 @@ class ElementwiseKernel : public Kernel {
     return to;
   }
 
-  // Computes the values of all places for n elements of y; the last one goes to y where that is given.
-  void compute(Tile& t, std::span<const Tensor> x, std::span<const Tensor> params, int64_t begin, int64_t n,
-               float* y = nullptr) const {
-    for (int i = 0; i < program_.inputs; ++i)
-      t.value[i] = load(operands_[size_t(i)], x[size_t(i)].data<T>(), t.values[i], begin, n);
-    if (program_.has_parameter)
+  // Computes the values of the wanted places for n elements of y; the last one goes to y where that is given.
+  void compute(Tile& t, const PlacesRead& wanted, std::span<const Tensor> x, std::span<const Tensor> params,
+               int64_t begin, int64_t n, float* y = nullptr) const {
+    if (y) own_lines(y);
+    for (size_t i = 0; i < size_t(program_.inputs); ++i)
+      if (wanted[i]) t.value[i] = load(operands_[i], x[i].data<T>(), t.values[i], begin, n);
+    if (program_.has_parameter && wanted[Program::parameter])
       t.value[Program::parameter] =
           load(operands_.back(), params[0].data<float>(), t.values[Program::parameter], begin, n);
     for (int s = 0; s < program_.steps; ++s) {
       const Program::Step& step = program_.step[s];
       const int me = Program::first_step + s;
+      if (!wanted[size_t(me)]) continue;
       float* to = y && me == program_.result() ? y : t.values[me];
       loops_.value(step.function, operands_of(t, step).data(), to, n);
       t.value[me] = to;
@@ -220,17 +229,16 @@ class ElementwiseKernel : public Kernel {
                std::span<double> sums) const {
     Tile t;
     put_numbers(t);
-    for (int i = 0; i < program_.inputs; ++i) t.value[i] = zeros;  // they may not be read
     for (int64_t i = begin; i < end; i += tile) {
       const int64_t n = std::min(tile, end - i);
-      if (reads_) compute(t, b.x, b.params, i, n);
+      compute(t, read_, b.x, b.params, i, n);
       for (int place = 0; place < Program::places; ++place) {
         t.gradient[place] = zeros;
         t.to[place] = t.gradients[place];
       }
       for (int k = 0; k < program_.inputs; ++k)
         if (wanted.place[size_t(k)] && whole(k) && b.into_dx(size_t(k)) == Into::overwrite)
-          if (float* dx = in_place(b.dx[size_t(k)].data<T>() + i)) t.to[k] = dx;
+          if (float* dx = in_place(b.dx[size_t(k)].data<T>() + i)) own_lines(t.to[k] = dx);
       t.gradient[program_.result()] = load(dy.repeated, dy.at, t.gradients[program_.result()], i, n);
       for (int s = program_.steps - 1; s >= 0; --s) go_back(t, wanted, s, n);
       for (int k = 0; k < leaves(); ++k) put(t, b, wanted, place(k), i, n, sums);
@@ -302,7 +310,7 @@ class ElementwiseKernel : public Kernel {
   }
 
   const Program program_;
-  const bool reads_;
+  const PlacesRead read_;
   const ElementwiseSteps& loops_;
   std::vector<Repeated> operands_;  // of the inputs, then of the parameter
   int64_t samples_, sample_;        // sample_: elements of y of one sample
@@ -327,7 +335,7 @@ class FormulaLossKernel : public ElementwiseKernel<float> {
       double loss = 0;
       for (int64_t i = n * sample_; i < (n + 1) * sample_; i += tile) {
         const int64_t count = std::min(tile, (n + 1) * sample_ - i);
-        compute(t, f.x, f.prepared, i, count);
+        compute(t, every_place, f.x, f.prepared, i, count);
         loss += sum(t.value[program_.result()], count);
       }
       f.y.data<float>()[2 * n] = float(loss);

@@ -19,6 +19,7 @@ struct ElementwiseLoops {
   // Computes y = a · b; with `adds`, adds that to y.
   void (*multiply)(const T* a, const T* b, T* y, bool adds, int64_t n);
   void (*scale)(const T* x, float factor, T* y, bool adds, int64_t n);  // the same with one factor
+  void (*add_to_sums)(const T* x, double* sums, int64_t n);             // sums += x
 };
 
 // Returns the loops for the best instruction set of the machine, as it was when this was first asked.

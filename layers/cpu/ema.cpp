@@ -3,18 +3,13 @@
 #include "layers/cpu/updates.h"
 
 namespace antichain::cpu {
-namespace {
-
-constexpr int64_t parallel_elements = 1 << 16;  // below it a team of threads costs more than it gives
-
-}  // namespace
 
 void ema(Context&, const Optimiser& optimiser, const Rate&, const Trained& t) {
   const auto share = float(1 - static_cast<const Average&>(optimiser).decay);
   const int64_t n = t.w.elements();
   const float* const w = t.w.data<float>();
   float* const e = t.slots[0].data<float>();
-#pragma omp parallel for simd schedule(static) if (n > parallel_elements)
+#pragma omp parallel for simd schedule(static) if (parallel : n > parallel_elements)
   for (int64_t i = 0; i < n; ++i) e[i] += share * (w[i] - e[i]);
 }
 

@@ -7,13 +7,11 @@
 namespace antichain::cpu {
 namespace {
 
-constexpr int64_t parallel_elements = 1 << 16;  // below it a team of threads costs more than it gives
-
 // Updates w, dw and v element by element, so that neither threads nor vector width change a bit. The compiler
 // removes `has_v` without momentum from the loop.
 template <bool has_v, bool nesterov>
 void pass(const SgdOptions& o, float decay, float rate, int64_t n, float* w, const float* dw, float* v) {
-#pragma omp parallel for simd schedule(static) if (n > parallel_elements)
+#pragma omp parallel for simd schedule(static) if (parallel : n > parallel_elements)
   for (int64_t i = 0; i < n; ++i) {
     const float g = dw[i] + decay * w[i];
     float step = g;

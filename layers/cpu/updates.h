@@ -5,6 +5,10 @@
 
 namespace antichain::cpu {
 
+// Below it a team of threads costs more than it gives. Loops say `if (parallel : …)`, because a plain `if`
+// would take the vectors from small parameters, too.
+constexpr int64_t parallel_elements = 1 << 16;
+
 void adamw(Context&, const Optimiser&, const Rate&, const Trained&);
 void ema(Context&, const Optimiser&, const Rate&, const Trained&);
 void muon(Context&, const Optimiser&, const Rate&, const Trained&);

@@ -36,7 +36,7 @@ const std::vector<Chain> chains = {
     {"clamp(a, 0, 6) b", 2, {"clamp x0 0 6", "multiply s0 x1"}},
     {"leaky_relu(a b + c)", 3, {"multiply x0 x1", "add s0 x2", "leaky_relu s1 0.1"}},
     {"a sigmoid(b)", 2, {"sigmoid x1", "multiply x0 s0"}},
-    {"mish", 1, {"softplus x0", "tanh s0", "multiply x0 s1"}},
+    {"mish", 1, {"mish x0"}},
     {"sin(30 a)", 1, {"multiply x0 30", "sin s0"}},
 };
 

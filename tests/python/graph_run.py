@@ -120,6 +120,7 @@ FUNCTIONS = {
     "elu": lambda a, alpha: torch.where(a > 0, a, alpha * torch.expm1(a)),
     "equal": torch.eq,
     "leaky_relu": lambda a, slope: torch.where(a > 0, a, a * slope),
+    "mish": F.mish,
     "negate": torch.neg,
     "power": torch.pow,
     "softplus": F.softplus,

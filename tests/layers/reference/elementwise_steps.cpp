@@ -25,6 +25,11 @@ double sqrt_of(double x) { return std::sqrt(x); }
 double power_of(double x, double exponent) { return std::pow(x, exponent); }
 double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
 double softplus_of(double x) { return std::log1p(std::exp(x)); }
+double mish_of(double x) { return x * std::tanh(softplus_of(x)); }
+double mish_slope_of(double x) {
+  const double t = std::tanh(softplus_of(x));
+  return t + x * (1 - t * t) * sigmoid_of(x);
+}
 
 double value_of(Function function, double a, double b, double c) {
   switch (function) {

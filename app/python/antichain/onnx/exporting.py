@@ -205,6 +205,7 @@ FUNCTIONS = {
     "expm1": ("Sub", ("Exp", "a"), 1),
     "leaky_relu": ("Where", ("Greater", "a", 0), "a", ("Mul", "a", "b")),
     "log1p": ("Log", ("Add", "a", 1)),
+    "mish": ("Mul", "a", ("Tanh", ("Softplus", "a"))),
     "not_equal": ("Cast", ("Not", ("Equal", "a", "b"))),
     "where": ("Where", ("Equal", "a", 0), "c", "b"),
 }

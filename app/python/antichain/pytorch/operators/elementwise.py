@@ -47,7 +47,7 @@ FORMULAS = {
     "log_sigmoid": ["negate a", "softplus s0", "negate s1"],
     "logit": ["subtract 1 a", "divide a s0", "log s1"],
     "logical_not": ["equal a 0"],
-    "mish": ["softplus a", "tanh s0", "multiply a s1"],
+    "mish": ["mish a"],
     "neg": ["negate a"],
     "reciprocal": ["divide 1 a"],
     "rsqrt": ["sqrt a", "divide 1 s0"],
