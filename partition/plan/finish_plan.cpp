@@ -9,15 +9,68 @@
 #include "partition/plan/plan_price.h"
 
 namespace antichain {
+
+bool bars_nodes(const Profile& profile) { return std::ranges::any_of(profile.nodes, &ProfileNode::barred); }
+
 namespace {
 
 [[noreturn]] void refuse(const std::string& sentence, const std::string& hint) {
   throw Error(sentence, hint, ExitCode::usage);
 }
 
+void check_bars(const Profile& profile, const std::string& name) {
+  double all_s = 0;
+  for (const ProfileNode& node : profile.nodes) all_s += node.cost.compute_s();
+  if (bars_nodes(profile) && all_s * 1e9 >= double(barred_ns))
+    throw Error(
+        fmt::format("{} bars nodes, but its nodes take {} s together, which is more than planning can "
+                    "tell from a node that is barred",
+                    name, all_s),
+        "give times of smaller micro-batches");
+}
+
+// A kind's profile has times of the same nodes.
+void check_profile(const KindProfile& kind, const Profile& profile) {
+  const auto same = [](const ProfileNode& a, const ProfileNode& b) { return a.name == b.name; };
+  if (!std::ranges::equal(kind.profile->nodes, profile.nodes, same))
+    throw Error(
+        fmt::format("{} is not a profile of the network that is planned, {}: its nodes have other names",
+                    kind.file, profile.model),
+        "profile the same network on each kind of device");
+}
+
 }  // namespace
 
-bool transfers_count(const PlanOptions& options) { return options.objective != Objective::compute; }
+// The searches of partition/ know kinds of devices and nodes that sit together. Those for a step do not.
+void check_kinds(const PlanOptions& options, const Profile& profile) {
+  check_bars(profile, "the profile of " + profile.model);
+  for (const KindProfile& kind : options.cluster.profiles)
+    check_profile(kind, profile), check_bars(*kind.profile, kind.file);
+  const bool kinds = options.cluster.has_kinds();
+  const std::string_view what = kinds ? "the cluster has a profile for each kind of device"
+                                      : "the profile says which nodes sit together";
+  if ((kinds || !profile.together.empty()) && of_a_step(options.objective))
+    refuse(fmt::format("{}, but the objective {} is searched for one profile and free cuts", what,
+                       name_of(options.objective)),
+           "give --objective compute, compute-or-transfer, load or overlapped-load");
+  if (kinds && options.recompute)
+    refuse(fmt::format("{}, but --recompute auto knows one profile", what),
+           "leave it out, or give devices a speed instead");
+  if (!of_loads(options.objective)) return;
+  const Link &a = options.cluster.within_node, &b = options.cluster.between_nodes;
+  if (!options.replicas.off() || options.recompute || options.chunks > 1)
+    refuse(fmt::format("the objective {} is of stages that have one device each and recompute nothing",
+                       name_of(options.objective)),
+           "leave out --replicas and --recompute, and take a schedule of one stage a rank");
+  if (a.bytes_per_s != b.bytes_per_s || a.latency_s != b.latency_s)
+    refuse(fmt::format("the objective {} knows one link, but the cluster's differ within and between nodes",
+                       name_of(options.objective)),
+           "give one with --link-bytes-per-s and --link-latency-s");
+}
+
+bool transfers_count(const PlanOptions& options) {
+  return options.objective != Objective::compute && !of_loads(options.objective);
+}
 
 void check(const PlanOptions& options, const Profile& profile) {
   const auto nodes = std::count_if(profile.nodes.begin(), profile.nodes.end(),
@@ -52,22 +105,31 @@ void check(const PlanOptions& options, const Profile& profile) {
     refuse(fmt::format("{} devices were asked for, but the cluster has only {}", devices,
                        options.cluster.devices.size()),
            "ask for fewer stages or replicas");
+  check_kinds(options, profile);
 }
 
 int64_t bound_without_search_ns(const Profile& profile, const PlanOptions& options, int devices) {
   std::vector<double> speeds(size_t(devices), 1);
-  if (!options.cluster.devices.empty()) {
+  const Cluster& cluster = options.cluster;
+  if (!cluster.has_kinds() && !cluster.devices.empty()) {
     speeds.clear();
-    for (const Device& device : options.cluster.devices) speeds.push_back(device.speed);
+    for (const Device& device : cluster.devices) speeds.push_back(device.speed);
     std::sort(speeds.begin(), speeds.end(), std::greater<>());
     speeds.resize(std::min(speeds.size(), size_t(devices)));
   }
   int64_t total = 0, largest = 0, nodes = 0;
-  for (const ProfileNode& node : profile.nodes) {
-    if (node.role == Role::input) continue;
+  for (size_t n = 0; n < profile.nodes.size(); ++n) {
+    if (profile.nodes[n].role == Role::input) continue;
     ++nodes;
-    total += work_ns(node.cost, 1);
-    largest = std::max(largest, work_ns(node.cost, speeds.front()));
+    // With profiles, each node has the device that is fastest for it.
+    int64_t least = barred_ns;
+    if (cluster.has_kinds())
+      for (const Device& device : cluster.devices)
+        least = std::min(least, work_ns(cluster.profile(device.profile, profile), int(n), device.speed));
+    else
+      least = work_ns(profile, int(n), speeds.front());
+    total += cluster.has_kinds() ? least : work_ns(profile, int(n), 1);
+    largest = std::max(largest, least);
   }
   // At other speeds every node is rounded to whole ns.
   const bool exact = speeds.front() == 1 && speeds.back() == 1;
@@ -90,6 +152,8 @@ Plan finish_plan(const Profile& profile, const PlanOptions& options, std::vector
   const std::vector<StagePrice> prices = price(plan, profile, options);
   for (const RankPrice& rank : price_by_rank(plan, prices)) bottleneck = std::max(bottleneck, rank.busy_ns);
   for (size_t s = 0; s < prices.size(); ++s) {
+    if (of_loads(options.objective))
+      bottleneck = std::max(bottleneck, load_ns(options.objective, prices[s].stage_ns, prices[s].sent_ns));
     if (transfers_count(options)) bottleneck = std::max(bottleneck, prices[s].boundary_ns);
     plan.stages[s].memory_bytes = prices[s].memory_bytes;
   }

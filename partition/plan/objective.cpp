@@ -5,11 +5,13 @@
 namespace antichain {
 namespace {
 
-constexpr NameTable<Objective, 4> objective_table = {
+constexpr NameTable<Objective, 6> objective_table = {
     .kind = "objective",
     .rows = {{
         {Objective::compute, "compute"},
         {Objective::compute_or_transfer, "compute-or-transfer"},
+        {Objective::load, "load"},
+        {Objective::overlapped_load, "overlapped-load"},
         {Objective::makespan, "makespan"},
         {Objective::period, "period"},
     }},
