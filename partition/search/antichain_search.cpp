@@ -218,7 +218,7 @@ AntichainSearch::Outcome AntichainSearch::search_loads(const AntichainDag& dag,
   int64_t limit = beyond(below);
   const auto try_on = [&](const AntichainDag& on) {
     std::optional<FoundCuts> found =
-        LoadCuts(on, placements, profile_, options_, fewer_at_once()).least(limit);
+        LoadCuts(on, placements, profile_, options_, fewer_at_once()).least(low, limit);
     if (!found) return;
     limit = outcome.lower_bound_ns = found->most;
     outcome.solution = {&on, &placements, std::move(found->cuts), found->most};

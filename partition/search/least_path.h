@@ -24,11 +24,12 @@ struct FoundCuts {
 
 // `states` are those that stages may end at, ascending, both ends of the DAG among them. `may_end(placement,
 // state)` says whether it may be part of a path below the limit; `at_least(from, to, move)` is quick, and no
-// more than `cost(from, to, move)`. Where `fewer`, some devices may be left over. Returns nothing where every
-// path has a cost of `below` or more.
+// more than `cost(from, to, move)`. No path costs less than `floor`, so what is below that is as good as it.
+// Where `fewer`, some devices may be left over. Returns nothing where every path has a cost of `below` or
+// more.
 template <class MayEnd, class AtLeast, class Cost>
 std::optional<FoundCuts> least_path(const AntichainDag& dag, const PlacementDag& placements,
-                                    const std::vector<int>& states, int64_t below, bool fewer,
+                                    const std::vector<int>& states, int64_t floor, int64_t below, bool fewer,
                                     const MayEnd& may_end, const AtLeast& at_least, const Cost& cost) {
   struct Way {
     int64_t most = never;
@@ -48,7 +49,7 @@ std::optional<FoundCuts> least_path(const AntichainDag& dag, const PlacementDag&
   };
   const size_t last = states.size() - 1;
   std::vector<std::vector<End>> ends(size_t(placements.size()));  // by placement, ascending
-  ends[0] = {{0, {.most = 0}}};
+  ends[0] = {{0, {.most = floor}}};
   // Devices that may be left over are worth nothing: by placement and state, the least with these or fewer.
   std::vector<std::vector<int64_t>> with_fewer(size_t(placements.size()));
   if (fewer) with_fewer[0].assign(states.size(), never);
@@ -65,6 +66,7 @@ std::optional<FoundCuts> least_path(const AntichainDag& dag, const PlacementDag&
       if ((to == last && !complete) || !may_end(p, states[to])) continue;
       candidates.clear();
       Way way{.most = std::min(below, fewer ? known[to] : never)};
+      if (way.most <= floor) continue;
       for (const Move& move : placements.into(p)) {
         const std::vector<End>& before = ends[size_t(move.from)];
         for (size_t i = 0; i < before.size() && before[i].state < to; ++i) {

@@ -192,7 +192,7 @@ double LoadCuts::work_within(const Kind& kind, int64_t limit_ns) const {
 
 // A state is part of a path only if those that are used can have done what is before it, and the others can
 // do the rest. Whatever the cuts, what crosses it is sent on both sides of it.
-std::optional<FoundCuts> LoadCuts::least(int64_t below) const {
+std::optional<FoundCuts> LoadCuts::least(int64_t floor, int64_t below) const {
   std::vector<double> work_of;
   for (const Kind& kind : kinds_) work_of.push_back(kind.times ? work_within(kind, below - 1) : 0);
   struct Side {
@@ -229,7 +229,7 @@ std::optional<FoundCuts> LoadCuts::least(int64_t below) const {
   const auto cost = [&](int from, int to, const Move& move) { return load_ns(from, to, move); };
   std::vector<int> states(size_t(dag_.states()));
   std::iota(states.begin(), states.end(), 0);
-  return least_path(dag_, placements_, states, below, fewer_, may_end, at_least, cost);
+  return least_path(dag_, placements_, states, floor, below, fewer_, may_end, at_least, cost);
 }
 
 }  // namespace antichain

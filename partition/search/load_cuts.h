@@ -25,8 +25,8 @@ class LoadCuts {
  public:
   // Keeps references to the DAGs. Where `fewer`, some devices may be left over.
   LoadCuts(const AntichainDag&, const PlacementDag&, const Profile&, const PlanOptions&, bool fewer);
-  // Returns nothing where no cut has less than `below`.
-  std::optional<FoundCuts> least(int64_t below) const;
+  // Returns nothing where no cut has less than `below`. None has less than `floor`.
+  std::optional<FoundCuts> least(int64_t floor, int64_t below) const;
   int64_t load_ns(int from_state, int to_state, const Move&) const;
 
  private:

@@ -41,7 +41,7 @@ std::optional<FoundCuts> RecomputingCuts::least(int64_t below, size_t most_state
   exact_ &= size_t(dag_.states()) <= most_states;
   const auto least_of = [&](const std::vector<int>& states, int64_t limit) {
     const auto may = [&](int placement, int state) { return may_end(placement, state, limit); };
-    return least_path(dag_, placements_, states, limit, false, may, at_least, cost);
+    return least_path(dag_, placements_, states, 0, limit, false, may, at_least, cost);
   };
   std::optional<FoundCuts> found = least_of(narrow(few_places), below);
   if (size_t(dag_.states()) <= few_places) return found;
