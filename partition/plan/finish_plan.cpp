@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <map>
 #include <numeric>
 
 #include "framework/error.h"
@@ -108,10 +110,63 @@ void check(const PlanOptions& options, const Profile& profile) {
   check_kinds(options, profile);
 }
 
-int64_t bound_without_search_ns(const Profile& profile, const PlanOptions& options, int devices) {
-  std::vector<double> speeds(size_t(devices), 1);
+namespace {
+
+using Weights = std::vector<double>;  // a node
+
+// Returns how much of the weights the device can do in a nanosecond, of the nodes that it is best at.
+double rate(const Weights& weights, const Weights& times) {
+  double most = 0;
+  for (size_t n = 0; n < weights.size(); ++n)
+    if (weights[n] > 0)
+      most = times[n] > 0 ? std::max(most, weights[n] / times[n]) : std::numeric_limits<double>::infinity();
+  return most;
+}
+
+// Whatever the weights of nodes are, all of them take at least so long as their sum is of what all devices do
+// in a nanosecond. Good weights are the times of a kind, or those on all devices at once.
+int64_t bound_of_kinds_ns(const Profile& profile, const PlanOptions& options, int devices) {
   const Cluster& cluster = options.cluster;
-  if (!cluster.has_kinds() && !cluster.devices.empty()) {
+  std::map<std::pair<int, double>, std::pair<int, Weights>> kinds;  // how many, and their times
+  for (const Device& device : cluster.devices) {
+    auto& [count, times] = kinds[{device.profile, device.speed}];
+    if (++count > 1) continue;
+    for (size_t n = 0; n < profile.nodes.size(); ++n)
+      if (profile.nodes[n].role != Role::input)
+        times.push_back(double(work_ns(cluster.profile(device.profile, profile), int(n), device.speed)));
+  }
+  Weights least = kinds.begin()->second.second, at_once(least.size(), 0);
+  std::vector<Weights> all;
+  for (const auto& [kind, its] : kinds) {
+    all.push_back(its.second);
+    for (size_t n = 0; n < least.size(); ++n) {
+      least[n] = std::min(least[n], its.second[n]);
+      at_once[n] += its.first / its.second[n];
+    }
+  }
+  for (double& weight : at_once) weight = 1 / weight;
+  all.push_back(least), all.push_back(at_once);
+  double bound = 0;
+  for (const Weights& weights : all) {
+    std::vector<double> rates;
+    for (const auto& [kind, its] : kinds)
+      rates.insert(rates.end(), size_t(its.first), rate(weights, its.second));
+    std::ranges::sort(rates, std::greater<>());
+    rates.resize(std::min(rates.size(), size_t(devices)));
+    const double all_s = std::accumulate(weights.begin(), weights.end(), 0.0);
+    bound = std::max(bound, all_s / std::accumulate(rates.begin(), rates.end(), 0.0));
+  }
+  const double largest = options.replicas.off() ? *std::ranges::max_element(least) : 0;
+  return int64_t(std::max(largest, bound * (1 - 1e-12)));
+}
+
+}  // namespace
+
+int64_t bound_without_search_ns(const Profile& profile, const PlanOptions& options, int devices) {
+  const Cluster& cluster = options.cluster;
+  if (cluster.has_kinds()) return bound_of_kinds_ns(profile, options, devices);
+  std::vector<double> speeds(size_t(devices), 1);
+  if (!cluster.devices.empty()) {
     speeds.clear();
     for (const Device& device : cluster.devices) speeds.push_back(device.speed);
     std::sort(speeds.begin(), speeds.end(), std::greater<>());
@@ -121,15 +176,8 @@ int64_t bound_without_search_ns(const Profile& profile, const PlanOptions& optio
   for (size_t n = 0; n < profile.nodes.size(); ++n) {
     if (profile.nodes[n].role == Role::input) continue;
     ++nodes;
-    // With profiles, each node has the device that is fastest for it.
-    int64_t least = barred_ns;
-    if (cluster.has_kinds())
-      for (const Device& device : cluster.devices)
-        least = std::min(least, work_ns(cluster.profile(device.profile, profile), int(n), device.speed));
-    else
-      least = work_ns(profile, int(n), speeds.front());
-    total += cluster.has_kinds() ? least : work_ns(profile, int(n), 1);
-    largest = std::max(largest, least);
+    total += work_ns(profile, int(n), 1);
+    largest = std::max(largest, work_ns(profile, int(n), speeds.front()));
   }
   // At other speeds every node is rounded to whole ns.
   const bool exact = speeds.front() == 1 && speeds.back() == 1;

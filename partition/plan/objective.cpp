@@ -10,10 +10,10 @@ constexpr NameTable<Objective, 6> objective_table = {
     .rows = {{
         {Objective::compute, "compute"},
         {Objective::compute_or_transfer, "compute-or-transfer"},
-        {Objective::load, "load"},
-        {Objective::overlapped_load, "overlapped-load"},
         {Objective::makespan, "makespan"},
         {Objective::period, "period"},
+        {Objective::load, "load"},
+        {Objective::overlapped_load, "overlapped-load"},
     }},
 };
 

@@ -233,9 +233,8 @@ std::string to_json(const Profile& profile) {
       profile.link_way.empty() ? "" : fmt::format("\n  \"link_way\": {},", quoted(profile.link_way)),
       json_microseconds(profile.overhead_s),
       profile.called_once ? fmt::format("\n  \"called_once\": {},", listed(*profile.called_once)) : "",
-      profile.ids_are_names ? "\n  \"ids_are_names\": true," : "",
       profile.together.empty() ? "" : sets_in(profile.together), profile.sent ? sent_in(*profile.sent) : "",
-      fmt::join(lines, ",\n"));
+      profile.ids_are_names ? "\n  \"ids_are_names\": true," : "", fmt::join(lines, ",\n"));
 }
 
 Profile profile_from_json(const std::string& text, const std::string& origin) {

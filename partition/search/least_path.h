@@ -15,7 +15,8 @@
 
 namespace antichain {
 
-constexpr int64_t never = std::numeric_limits<int64_t>::max();  // what a stage costs that is not allowed
+constexpr int64_t forbidden_cost =
+    std::numeric_limits<int64_t>::max();  // what a stage costs that is not allowed
 
 struct FoundCuts {
   Cuts cuts;
@@ -32,7 +33,7 @@ std::optional<FoundCuts> least_path(const AntichainDag& dag, const PlacementDag&
                                     const std::vector<int>& states, int64_t floor, int64_t below, bool fewer,
                                     const MayEnd& may_end, const AtLeast& at_least, const Cost& cost) {
   struct Way {
-    int64_t most = never;
+    int64_t most = forbidden_cost;
     size_t from = 0, of_before = 0;  // a state, and its place among those that the move's origin ends at
     const Move* by = nullptr;
   };
@@ -52,20 +53,20 @@ std::optional<FoundCuts> least_path(const AntichainDag& dag, const PlacementDag&
   ends[0] = {{0, {.most = floor}}};
   // Devices that may be left over are worth nothing: by placement and state, the least with these or fewer.
   std::vector<std::vector<int64_t>> with_fewer(size_t(placements.size()));
-  if (fewer) with_fewer[0].assign(states.size(), never);
+  if (fewer) with_fewer[0].assign(states.size(), forbidden_cost);
   std::vector<Candidate> candidates;
   std::optional<Way> best;
   for (int p = 1; p < placements.size(); ++p) {
     const bool complete = placements.complete(p) || fewer;
     std::vector<int64_t>& known = with_fewer[size_t(p)];
-    if (fewer) known.assign(states.size(), never);
+    if (fewer) known.assign(states.size(), forbidden_cost);
     for (const Move& move : placements.into(p))
       for (size_t to = 1; to < known.size(); ++to)
         known[to] = std::min(known[to], with_fewer[size_t(move.from)][to]);
     for (size_t to = placements.complete(p) ? last : 1; to <= last; ++to) {
       if ((to == last && !complete) || !may_end(p, states[to])) continue;
       candidates.clear();
-      Way way{.most = std::min(below, fewer ? known[to] : never)};
+      Way way{.most = std::min(below, fewer ? known[to] : forbidden_cost)};
       if (way.most <= floor) continue;
       for (const Move& move : placements.into(p)) {
         const std::vector<End>& before = ends[size_t(move.from)];

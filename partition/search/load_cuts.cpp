@@ -52,7 +52,7 @@ CutGraph without_idle_ends(const CutGraph& graph, const Profile& profile, const 
   }
   for (int v = 0; v < graph.size(); ++v)
     bytes[size_t(v)] = graph.held_bytes[v] + options.microbatches * graph.kept_bytes[v];
-  int64_t smallest = never;
+  int64_t smallest = forbidden_cost;
   for (const Device& device : options.cluster.devices)
     if (device.memory_bytes > 0) smallest = std::min(smallest, device.memory_bytes);
   const bool everything_fits = std::accumulate(bytes.begin(), bytes.end(), int64_t(0)) <= smallest;
@@ -223,7 +223,8 @@ std::optional<FoundCuts> LoadCuts::least(int64_t floor, int64_t below) const {
   const auto at_least = [&](int from, int to, const Move& move) {
     const Kind& kind = kind_of(move);
     const std::vector<int64_t>& bytes = bytes_[size_t(move.in_flight)];
-    if (kind.memory_bytes > 0 && bytes[size_t(to)] - bytes[size_t(from)] > kind.memory_bytes) return never;
+    if (kind.memory_bytes > 0 && bytes[size_t(to)] - bytes[size_t(from)] > kind.memory_bytes)
+      return forbidden_cost;
     return kind.work_ns[size_t(to)] - kind.work_ns[size_t(from)];
   };
   const auto cost = [&](int from, int to, const Move& move) { return load_ns(from, to, move); };

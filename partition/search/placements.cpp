@@ -89,7 +89,11 @@ class PlacementBuilder {
     if (wanted == 0) return move(from, number, r);
     for (int k = kind; k < int(dag_.kinds_.size()); ++k) {
       const int left = int(dag_.kinds_[k].size()) - from.of_kind[k];
-      if (left == 0 || !alike(k)) continue;
+      if (left == 0) continue;
+      if (!alike(k)) {
+        if (in_order_) return;
+        continue;
+      }
       for (int count = std::min(left, wanted); count >= 1; --count) {
         crew_.emplace_back(k, count);
         enumerate(from, number, k + 1, wanted - count, r);

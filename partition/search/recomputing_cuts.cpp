@@ -63,7 +63,7 @@ std::optional<FoundCuts> RecomputingCuts::least_time(int64_t below) {
   };
   const Cost with = [&](int from, int to, const Move& move) {
     const std::optional<RecomputeChoice>& choice = fitter_.fit(dag_.between(from, to), seat_of(move));
-    if (!choice) return never;
+    if (!choice) return forbidden_cost;
     exact_ &= choice->exact;
     return prices_.stage_ns(from, to, move, choice->ns);
   };

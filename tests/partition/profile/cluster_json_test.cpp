@@ -53,7 +53,7 @@ TEST(ClusterJson, ComesBackAsTheSameText) {
 
 TEST(ClusterJson, KindsOfDevicesHaveProfiles) {
   json file = json::parse(sample_cluster);
-  file["profiles"] = {{{"name" : "cpu", "file" : "cpu.json"}}};
+  file["profiles"] = json::parse(R"([{"name": "cpu", "file": "cpu.json"}])");
   file["nodes"][1]["devices"][0]["profile"] = "cpu";
   file["nodes"][1]["devices"][0]["host"] = true;
   const auto refusal_of = [&] { return error_of([&] { cluster_from_json(file.dump(), "c.json"); }); };
@@ -75,7 +75,7 @@ TEST(ClusterJson, ProfilesAreBesideTheCluster) {
   write_file(folder + "/cpu.json", to_json(chain(3)));
   json file = json::parse(sample_cluster);
   EXPECT_EQ(with_profiles(file.dump(), folder + "/c.json"), file.dump());
-  file["profiles"] = {{{"name" : "cpu", "file" : "cpu.json"}}};
+  file["profiles"] = json::parse(R"([{"name": "cpu", "file": "cpu.json"}])");
   const std::string text = with_profiles(file.dump(), folder + "/c.json");
   EXPECT_EQ(cluster_from_json(text, "c.json").profiles[0].profile->nodes.size(), chain(3).nodes.size());
   file["profiles"][0]["file"] = "gpu.json";

@@ -227,10 +227,11 @@ TEST(ProfileJson, RefusesMissingFields) {
 }
 
 TEST(ProfileJson, RefusesSetsThatNoStageCanHave) {
-  expect_has(profile_refusal([](json& f) { f["together"] = {{1}}; }), "together[0]: it takes two nodes");
-  expect_has(profile_refusal([](json& f) { f["together"] = {{0, 1}}; }), "node 0 is an input");
-  expect_has(profile_refusal([](json& f) { f["together"] = {{2, 1}}; }), "do not ascend");
-  expect_has(profile_refusal([](json& f) { f["together"] = {{1, 3}}; }), "together[0][1]");
+  expect_has(profile_refusal([](json& f) { f["together"] = json::parse("[[1]]"); }),
+             "together[0]: it takes two nodes");
+  expect_has(profile_refusal([](json& f) { f["together"] = json::parse("[[0, 1]]"); }), "node 0 is an input");
+  expect_has(profile_refusal([](json& f) { f["together"] = json::parse("[[2, 1]]"); }), "do not ascend");
+  expect_has(profile_refusal([](json& f) { f["together"] = json::parse("[[1, 3]]"); }), "together[0][1]");
   expect_has(profile_refusal([](json& f) { f["sent"][0]["bytes"] = -1; }), "sent[0].bytes");
 }
 

@@ -208,6 +208,19 @@ TEST(Kinds, ReplicasOfAStageHaveOneProfile) {
              "the replicas of a stage have one profile");
 }
 
+// Twice as slow in every node is half a device.
+TEST(Kinds, DevicesCountByTheirTimes) {
+  const Profile own = chain(6);
+  auto slow = std::make_shared<Profile>(own);
+  for (ProfileNode& node : slow->nodes) node.cost.forward_s *= 2, node.cost.backward_input_s *= 2;
+  PlanOptions options{.stages = 4, .replicas = {.automatic = true}};
+  options.cluster.profiles = {{"slow", "slow.json", slow}};
+  options.cluster.devices = {{}, {}, {.profile = 0}, {.profile = 0}};
+  const int64_t all_ns = 6 * 3000, bound_ns = bound_without_search_ns(own, options, 4);
+  EXPECT_GE(bound_ns, all_ns / 3 - 1);
+  EXPECT_LE(bound_ns, all_ns / 3);
+}
+
 // Three nodes in a row, whose ends sit together: the one between them is with them.
 TEST(SittingTogether, TakesInWhatIsBetween) {
   Profile profile = chain(4);
