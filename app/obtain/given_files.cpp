@@ -8,6 +8,7 @@
 #include "framework/known_names.h"
 #include "partition/plan/cut_file.h"
 #include "partition/plan/recompute.h"
+#include "partition/profile/cluster.h"
 #include "pipeline/planning/schedule_choice.h"
 #include "pipeline/transport/agree.h"
 
@@ -23,6 +24,10 @@ std::string read_schedule(const std::string& name) {
     refuse_name("schedule", name, known);
   }
   return read_file(name);
+}
+
+std::string read_cluster(const std::string& file) {
+  return file.empty() ? "" : with_profiles(read_file(file), file);
 }
 
 std::string read_if_given(const std::string& file) { return file.empty() ? "" : read_file(file); }
@@ -52,7 +57,7 @@ std::string read_recompute(const std::string& name) {
 GivenFiles read_given_files(const PlanningOptions& planning, const std::string& schedule) {
   return {.profile = read_if_given(planning.profile_file),
           .plan = read_if_given(planning.plan_file),
-          .cluster = read_if_given(planning.cluster_file),
+          .cluster = read_cluster(planning.cluster_file),
           .cuts = read_cuts(planning.cuts),
           .schedule = read_schedule(schedule),
           .recompute = read_recompute(planning.recompute)};

@@ -10,6 +10,7 @@
 #include "app/obtain/schedule.h"
 #include "framework/error.h"
 #include "partition/plan/cut_file.h"
+#include "partition/plan/finish_plan.h"
 #include "pipeline/planning/planning.h"
 #include "pipeline/schedule/policy.h"
 
@@ -211,6 +212,12 @@ PlanTask plan_task(const PlanningOptions& planning, const GivenFiles& given, con
   }
   options.cluster = cluster_of(planning, cluster, task.given ? devices_of(*task.given) : options.devices());
   if (task.given) check_devices(*task.given, options.cluster);
+  if (!task.given && task.method == Method::antichain) check_kinds(options, profile);
+  if (schedule == planned_order && (options.cluster.has_kinds() || of_loads(options.objective)))
+    throw Error("--schedule auto searches an order of devices that differ by their speed alone, for the step",
+                "choose a schedule by its name, or give devices a speed instead of a profile and no "
+                "objective of loads",
+                ExitCode::usage);
   // Only ranks in host memory can share out the optimiser's state.
   task.may_shard = planning.shard_optimiser == "auto" && options.replicas.automatic &&
                    options.cluster.limits_memory() && profile.link_way.empty();

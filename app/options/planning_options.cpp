@@ -112,7 +112,8 @@ void add_planning_options(CLI::App& app, PlanningOptions& o) {
   add("--method NAME", o.method, one_of("planner", method_names()),
       fmt::format("planner: {}", fmt::join(method_names(), ", ")), {last_bits});  // by its replicas
   add("--objective NAME", o.objective, one_of("objective", objective_names()),
-      "what to minimise: compute (the slowest stage), compute-or-transfer (or boundary), makespan (the "
+      "what to minimise: compute (the slowest stage), compute-or-transfer (or boundary), load (of a stage: "
+      "computing, then what it sends and receives), overlapped-load (the longer of the two), makespan (the "
       "simulated step), period (from a step to the next, where steps overlap)",
       {speed});
   add("--replicas LIST", o.replicas,
@@ -133,7 +134,9 @@ void add_planning_options(CLI::App& app, PlanningOptions& o) {
   };
   add("--max-states N", states, whole_between(1, 100'000'000),
       "antichains to search; beyond, the plan comes with a proved gap", {speed});
-  add("--cluster FILE", o.cluster_file, {}, "devices and links [equal devices, one link]", {speed});
+  add("--cluster FILE", o.cluster_file, {},
+      "devices, with a profile for each kind where it names them, and links [equal devices, one link]",
+      {speed});
   add("--memory-bytes SIZE", o.memory_bytes, size_up_to(most_bytes),
       "a hard limit for each device, such as 64GiB; 0: none [the cluster's, else none]", {speed});
   add("--recompute NAME|FILE", o.recompute, {},

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -40,7 +41,14 @@ int64_t PlanFigures::memory_bytes() const {
 }
 
 double speedup(double step_s, const Profile& profile, const PlanOptions& options) {
-  return one_device_step_s(profile, options.microbatches) / options.cluster.fastest_speed() / step_s;
+  const Cluster& cluster = options.cluster;
+  double fastest_s = cluster.devices.empty() ? one_device_step_s(profile, options.microbatches)
+                                             : std::numeric_limits<double>::infinity();
+  for (const Device& device : cluster.devices)
+    fastest_s = std::min(
+        fastest_s,
+        one_device_step_s(cluster.profile(device.profile, profile), options.microbatches) / device.speed);
+  return fastest_s / step_s;
 }
 
 std::string stages_in_short(const Plan& plan) {

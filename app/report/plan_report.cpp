@@ -75,6 +75,8 @@ std::string slowest(const Plan& plan, const PlanFigures& all) {
   const double stage_s = all.slowest_s();
   std::string text =
       fmt::format("{} ms a micro-batch, {:.2f} times the mean", milliseconds(stage_s), all.imbalance());
+  if (plan.objective && of_loads(*plan.objective))
+    text += fmt::format("; the largest load is {} ms", milliseconds(plan.bottleneck_s));
   if (plan.objective == Objective::compute_or_transfer && plan.bottleneck_s > stage_s * (1 + 1e-9))
     text += fmt::format("; the slowest boundary takes {} ms", milliseconds(plan.bottleneck_s));
   return text;
@@ -87,6 +89,7 @@ std::string bound(const Plan& plan, const PlanTask& task) {
   const char* what = plan.objective == Objective::makespan  ? "a step"
                      : plan.objective == Objective::period  ? "the period, from a step to the next"
                      : plan.objective == Objective::compute ? "the slowest stage"
+                     : of_loads(*plan.objective)            ? "the largest load"
                                                             : "the slowest stage or boundary";
   return fmt::format("{} ms for {}", milliseconds(plan.lower_bound_s), what);
 }
@@ -128,6 +131,7 @@ std::string device_in_short(int device, const Cluster& cluster) {
                                [&](const Device& other) { return other.*field != it.*field; });
   };
   std::string text = fmt::format("device {}", device);
+  if (it.profile >= 0) text += ", " + printable(cluster.profiles[size_t(it.profile)].name);
   if (differs(&Device::speed)) text += fmt::format(", speed {}", it.speed);
   if (differs(&Device::memory_bytes))
     text += it.memory_bytes > 0 ? fmt::format(", {:.1f} GiB", double(it.memory_bytes) / (1 << 30))
@@ -137,7 +141,9 @@ std::string device_in_short(int device, const Cluster& cluster) {
 }
 
 std::string one_device(const Cluster& cluster) {
-  const auto differs = [&](const Device& d) { return d.speed != cluster.devices[0].speed; };
+  const auto differs = [&](const Device& d) {
+    return d.speed != cluster.devices[0].speed || d.profile != cluster.devices[0].profile;
+  };
   return std::ranges::any_of(cluster.devices, differs) ? "the fastest device" : "one device";
 }
 
@@ -206,8 +212,10 @@ std::string describe_order(const PlanTask& task, const Profile& profile, const P
 
 std::string describe_faster(const Plan& plan, const Profile& profile, const PlanTask& task) {
   constexpr double most_seconds = 1, least_gain = 0.01;
-  if (!is_training_policy(task.schedule) || task.given || plan.ranks() == 1 || has_replicas(plan) ||
-      has_several_stages_a_rank(plan) || !task.recomputation.none() || task.method != Method::antichain)
+  if (!is_training_policy(task.schedule) || task.given || task.options.cluster.has_kinds() ||
+      of_loads(task.options.objective) || !profile.together.empty() || plan.ranks() == 1 ||
+      has_replicas(plan) || has_several_stages_a_rank(plan) || !task.recomputation.none() ||
+      task.method != Method::antichain)
     return "";
   const ScheduleChoice automatic{.name = std::string(planned_order)};
   const std::optional<CutAndOrder> found = automatic.glance(profile, task.options, most_seconds);

@@ -3,21 +3,76 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <map>
 #include <numeric>
 
 #include "framework/error.h"
 #include "partition/plan/plan_price.h"
 
 namespace antichain {
+
+bool bars_nodes(const Profile& profile) { return std::ranges::any_of(profile.nodes, &ProfileNode::barred); }
+
 namespace {
 
 [[noreturn]] void refuse(const std::string& sentence, const std::string& hint) {
   throw Error(sentence, hint, ExitCode::usage);
 }
 
+void check_bars(const Profile& profile, const std::string& name) {
+  double all_s = 0;
+  for (const ProfileNode& node : profile.nodes) all_s += node.cost.compute_s();
+  if (bars_nodes(profile) && all_s * 1e9 >= double(barred_ns))
+    throw Error(
+        fmt::format("{} bars nodes, but its nodes take {} s together, which is more than planning can "
+                    "tell from a node that is barred",
+                    name, all_s),
+        "give times of smaller micro-batches");
+}
+
+// A kind's profile has times of the same nodes.
+void check_profile(const KindProfile& kind, const Profile& profile) {
+  const auto same = [](const ProfileNode& a, const ProfileNode& b) { return a.name == b.name; };
+  if (!std::ranges::equal(kind.profile->nodes, profile.nodes, same))
+    throw Error(
+        fmt::format("{} is not a profile of the network that is planned, {}: its nodes have other names",
+                    kind.file, profile.model),
+        "profile the same network on each kind of device");
+}
+
 }  // namespace
 
-bool transfers_count(const PlanOptions& options) { return options.objective != Objective::compute; }
+// The searches of partition/ know kinds of devices and nodes that sit together. Those for a step do not.
+void check_kinds(const PlanOptions& options, const Profile& profile) {
+  check_bars(profile, "the profile of " + profile.model);
+  for (const KindProfile& kind : options.cluster.profiles)
+    check_profile(kind, profile), check_bars(*kind.profile, kind.file);
+  const bool kinds = options.cluster.has_kinds();
+  const std::string_view what = kinds ? "the cluster has a profile for each kind of device"
+                                      : "the profile says which nodes sit together";
+  if ((kinds || !profile.together.empty()) && of_a_step(options.objective))
+    refuse(fmt::format("{}, but the objective {} is searched for one profile and free cuts", what,
+                       name_of(options.objective)),
+           "give --objective compute, compute-or-transfer, load or overlapped-load");
+  if (kinds && options.recompute)
+    refuse(fmt::format("{}, but --recompute auto knows one profile", what),
+           "leave it out, or give devices a speed instead");
+  if (!of_loads(options.objective)) return;
+  const Link &a = options.cluster.within_node, &b = options.cluster.between_nodes;
+  if (!options.replicas.off() || options.recompute || options.chunks > 1)
+    refuse(fmt::format("the objective {} is of stages that have one device each and recompute nothing",
+                       name_of(options.objective)),
+           "leave out --replicas and --recompute, and take a schedule of one stage a rank");
+  if (a.bytes_per_s != b.bytes_per_s || a.latency_s != b.latency_s)
+    refuse(fmt::format("the objective {} knows one link, but the cluster's differ within and between nodes",
+                       name_of(options.objective)),
+           "give one with --link-bytes-per-s and --link-latency-s");
+}
+
+bool transfers_count(const PlanOptions& options) {
+  return options.objective != Objective::compute && !of_loads(options.objective);
+}
 
 void check(const PlanOptions& options, const Profile& profile) {
   const auto nodes = std::count_if(profile.nodes.begin(), profile.nodes.end(),
@@ -52,22 +107,77 @@ void check(const PlanOptions& options, const Profile& profile) {
     refuse(fmt::format("{} devices were asked for, but the cluster has only {}", devices,
                        options.cluster.devices.size()),
            "ask for fewer stages or replicas");
+  check_kinds(options, profile);
 }
 
+namespace {
+
+using Weights = std::vector<double>;  // a node
+
+// Returns how much of the weights the device can do in a nanosecond, of the nodes that it is best at.
+double rate(const Weights& weights, const Weights& times) {
+  double most = 0;
+  for (size_t n = 0; n < weights.size(); ++n)
+    if (weights[n] > 0)
+      most = times[n] > 0 ? std::max(most, weights[n] / times[n]) : std::numeric_limits<double>::infinity();
+  return most;
+}
+
+// Whatever the weights of nodes are, all of them take at least so long as their sum is of what all devices do
+// in a nanosecond. Good weights are the times of a kind, or those on all devices at once.
+int64_t bound_of_kinds_ns(const Profile& profile, const PlanOptions& options, int devices) {
+  const Cluster& cluster = options.cluster;
+  std::map<std::pair<int, double>, std::pair<int, Weights>> kinds;  // how many, and their times
+  for (const Device& device : cluster.devices) {
+    auto& [count, times] = kinds[{device.profile, device.speed}];
+    if (++count > 1) continue;
+    for (size_t n = 0; n < profile.nodes.size(); ++n)
+      if (profile.nodes[n].role != Role::input)
+        times.push_back(double(work_ns(cluster.profile(device.profile, profile), int(n), device.speed)));
+  }
+  Weights least = kinds.begin()->second.second, at_once(least.size(), 0);
+  std::vector<Weights> all;
+  for (const auto& [kind, its] : kinds) {
+    all.push_back(its.second);
+    for (size_t n = 0; n < least.size(); ++n) {
+      least[n] = std::min(least[n], its.second[n]);
+      at_once[n] += its.first / its.second[n];
+    }
+  }
+  for (double& weight : at_once) weight = 1 / weight;
+  all.push_back(least), all.push_back(at_once);
+  double bound = 0;
+  for (const Weights& weights : all) {
+    std::vector<double> rates;
+    for (const auto& [kind, its] : kinds)
+      rates.insert(rates.end(), size_t(its.first), rate(weights, its.second));
+    std::ranges::sort(rates, std::greater<>());
+    rates.resize(std::min(rates.size(), size_t(devices)));
+    const double all_s = std::accumulate(weights.begin(), weights.end(), 0.0);
+    bound = std::max(bound, all_s / std::accumulate(rates.begin(), rates.end(), 0.0));
+  }
+  const double largest = options.replicas.off() ? *std::ranges::max_element(least) : 0;
+  return int64_t(std::max(largest, bound * (1 - 1e-12)));
+}
+
+}  // namespace
+
 int64_t bound_without_search_ns(const Profile& profile, const PlanOptions& options, int devices) {
+  const Cluster& cluster = options.cluster;
+  if (cluster.has_kinds()) return bound_of_kinds_ns(profile, options, devices);
   std::vector<double> speeds(size_t(devices), 1);
-  if (!options.cluster.devices.empty()) {
+  if (!cluster.devices.empty()) {
     speeds.clear();
-    for (const Device& device : options.cluster.devices) speeds.push_back(device.speed);
+    for (const Device& device : cluster.devices) speeds.push_back(device.speed);
     std::sort(speeds.begin(), speeds.end(), std::greater<>());
     speeds.resize(std::min(speeds.size(), size_t(devices)));
   }
   int64_t total = 0, largest = 0, nodes = 0;
-  for (const ProfileNode& node : profile.nodes) {
-    if (node.role == Role::input) continue;
+  for (size_t n = 0; n < profile.nodes.size(); ++n) {
+    if (profile.nodes[n].role == Role::input) continue;
     ++nodes;
-    total += work_ns(node.cost, 1);
-    largest = std::max(largest, work_ns(node.cost, speeds.front()));
+    total += work_ns(profile, int(n), 1);
+    largest = std::max(largest, work_ns(profile, int(n), speeds.front()));
   }
   // At other speeds every node is rounded to whole ns.
   const bool exact = speeds.front() == 1 && speeds.back() == 1;
@@ -90,6 +200,8 @@ Plan finish_plan(const Profile& profile, const PlanOptions& options, std::vector
   const std::vector<StagePrice> prices = price(plan, profile, options);
   for (const RankPrice& rank : price_by_rank(plan, prices)) bottleneck = std::max(bottleneck, rank.busy_ns);
   for (size_t s = 0; s < prices.size(); ++s) {
+    if (of_loads(options.objective))
+      bottleneck = std::max(bottleneck, load_ns(options.objective, prices[s].stage_ns, prices[s].sent_ns));
     if (transfers_count(options)) bottleneck = std::max(bottleneck, prices[s].boundary_ns);
     plan.stages[s].memory_bytes = prices[s].memory_bytes;
   }

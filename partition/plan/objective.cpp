@@ -5,13 +5,15 @@
 namespace antichain {
 namespace {
 
-constexpr NameTable<Objective, 4> objective_table = {
+constexpr NameTable<Objective, 6> objective_table = {
     .kind = "objective",
     .rows = {{
         {Objective::compute, "compute"},
         {Objective::compute_or_transfer, "compute-or-transfer"},
         {Objective::makespan, "makespan"},
         {Objective::period, "period"},
+        {Objective::load, "load"},
+        {Objective::overlapped_load, "overlapped-load"},
     }},
 };
 

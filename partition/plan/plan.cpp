@@ -64,6 +64,16 @@ void check_edges(const Plan& plan, const Profile& profile) {
             profile.nodes[n].name, stage_of[n], u, profile.nodes[u].name, stage_of[u]));
 }
 
+void check_together(const Plan& plan, const Profile& profile) {
+  const std::vector<int> stage_of = plan.stage_of(int(profile.nodes.size()));
+  for (const std::vector<int>& set : profile.together)
+    for (int n : set)
+      if (stage_of[size_t(n)] != stage_of[size_t(set[0])])
+        refuse(fmt::format("has node {} ({}) in stage {} and node {} ({}) in stage {}, but they sit together",
+                           set[0], profile.nodes[size_t(set[0])].name, stage_of[size_t(set[0])], n,
+                           profile.nodes[size_t(n)].name, stage_of[size_t(n)]));
+}
+
 // A loss is not recomputed, because the step counts it once.
 void check_recomputed(const Plan& plan, const Profile& profile) {
   for (size_t s = 0; s < plan.stages.size(); ++s) {
@@ -148,6 +158,7 @@ void validate(const Plan& plan, const Profile& profile) {
   check_subject(plan, profile);
   check_nodes(plan, profile);
   check_edges(plan, profile);
+  check_together(plan, profile);
   check_recomputed(plan, profile);
   check_ranks(plan);
   check_devices(plan);

@@ -75,7 +75,7 @@ bool has_several_stages_a_rank(const Plan&);  // whether any rank has several st
 // Throws Error naming the offending stage or node, for: an empty plan; an empty stage; a node that is
 // missing, unknown or there twice; an edge that goes backwards (a cycle between stages); a node
 // that is recomputed and is a loss, or of another stage; a rank that is missing, or twice in one stage; a
-// device with two ranks, or a rank with two devices; a plan for another model.
+// device with two ranks, or a rank with two devices; nodes apart that sit together; a plan for another model.
 void validate(const Plan&, const Profile&);
 
 // Writes node names beside indices, and the figures of each stage. It validates the plan first.

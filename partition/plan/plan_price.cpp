@@ -1,6 +1,7 @@
 #include "partition/plan/plan_price.h"
 
 #include <algorithm>
+#include <set>
 
 namespace antichain {
 namespace {
@@ -13,7 +14,12 @@ std::vector<int> devices_of(const Plan& plan, const PlanStage& stage) {
 
 StagePrice price_stage(const Plan& plan, const PlanStage& stage, const std::vector<int>& devices,
                        PipelinePlace at, const Profile& profile, const PlanOptions& options) {
-  const StageSum sum = sum_of(profile, stage.nodes, stage.recomputed);
+  const Profile& times = options.cluster.profile(options.cluster.device(devices[0]).profile, profile);
+  StageSum sum = sum_of(profile, stage.nodes, stage.recomputed);
+  if (&times != &profile) {
+    const StageSum there = sum_of(times, stage.nodes, stage.recomputed);
+    sum.forward_s = there.forward_s, sum.backward_s = there.backward_s;
+  }
   StagePrice price = {.forward_s = sum.forward_s,
                       .backward_s = sum.backward_s,
                       .devices = int(devices.size()),
@@ -30,14 +36,28 @@ StagePrice price_stage(const Plan& plan, const PlanStage& stage, const std::vect
   int64_t work = 0, gradient = 0;
   for (int n : stage.nodes) {
     const NodeCost& cost = profile.nodes[n].cost;
-    work += work_ns(cost, price.speed);
+    work += work_ns(times, n, price.speed);
     gradient += gradient_ns(cost.param_bytes, link, options.microbatches);
   }
   for (const int n : stage.recomputed)
-    work += work_ns({.forward_s = profile.nodes[size_t(n)].cost.forward_s}, price.speed);
+    work += work_ns({.forward_s = times.nodes[size_t(n)].cost.forward_s}, price.speed);
   price.stage_ns = stage_ns(work, gradient, price.devices);
   price.memory_bytes = memory_bytes(sum, price.in_flight, price.devices, plan.shard_optimiser);
   return price;
+}
+
+// Tensors that no two stages have are not sent.
+void add_sent(std::vector<StagePrice>& prices, const Plan& plan, const Profile& profile,
+              const Cluster& cluster) {
+  const std::vector<int> stage_of = plan.stage_of(int(profile.nodes.size()));
+  std::set<int> stages;
+  for (const SentTensor& tensor : profile.sent_tensors()) {
+    stages.clear();
+    for (int n : tensor.nodes) stages.insert(stage_of[size_t(n)]);
+    for (int s : stages)
+      if (stages.size() > 1 && !cluster.device(plan.device_of(plan.stages[size_t(s)].ranks[0])).host)
+        prices[size_t(s)].sent_ns += sent_ns(tensor.bytes, cluster.within_node);
+  }
 }
 
 }  // namespace
@@ -78,6 +98,7 @@ std::vector<StagePrice> price(const Plan& plan, const Profile& profile, const Pl
     devices.insert(devices.end(), next.begin(), next.end());
     prices.back().boundary_ns = transfer_ns(after[s].bytes, after[s].tensors, options.cluster.link(devices));
   }
+  if (of_loads(options.objective)) add_sent(prices, plan, profile, options.cluster);
   return prices;
 }
 

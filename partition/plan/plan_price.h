@@ -20,6 +20,7 @@ std::vector<Boundary> boundaries(const Plan&, const Profile&);  // per stage; th
 
 struct StagePrice {
   double forward_s = 0, backward_s = 0;       // of its nodes, as profiled
+  int64_t sent_ns = 0;                        // of its load, where the objective is one
   int64_t stage_ns = 0;                       // of each of its devices, per micro-batch of the step
   Boundary boundary;                          // after it
   int64_t boundary_ns = 0;                    // there and back

@@ -32,6 +32,11 @@ int64_t work_ns(const NodeCost& cost, double speed) {
   return std::llround(double(std::llround(cost.compute_s() * ns_per_s)) / speed);
 }
 
+int64_t work_ns(const Profile& times, int node, double speed) {
+  const ProfileNode& its = times.nodes[size_t(node)];
+  return its.barred ? barred_ns : work_ns(its.cost, speed);
+}
+
 int64_t gradient_ns(int64_t param_bytes, const Link& link, int microbatches) {
   if (link.bytes_per_s <= 0) return 0;
   return round_link_ns(2 * ns_per_s * double(param_bytes) / (link.bytes_per_s * microbatches));
@@ -44,6 +49,8 @@ int64_t stage_ns(int64_t work_ns, int64_t gradient_ns, int replicas) {
 int64_t transfer_ns(int64_t bytes, int tensors, const Link& link) {
   return round_link_ns(2 * ns_per_s * link.seconds(bytes, tensors));
 }
+
+int64_t sent_ns(int64_t bytes, const Link& link) { return round_link_ns(ns_per_s * link.seconds(bytes)); }
 
 int64_t held_bytes(const NodeCost& cost) {
   return trained_bytes(cost.param_bytes, cost.slot_bytes()) + cost.frozen_bytes + cost.prepared_bytes;

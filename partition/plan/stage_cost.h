@@ -9,6 +9,11 @@
 //   gradient   a step's all-reduce, shared by the step's M micro-batches; (r − 1) / r is in `stage`
 //   stage      (work + (r − 1) gradient) / r: r replicas take micro-batches in turn
 //   transfer   2 (tensors x latency + bytes / bytes_per_s): what crosses a boundary, there and back
+//   load       stage + sent, or the larger of them where a device sends while it computes
+//     sent     latency + bytes / bytes_per_s of each tensor that comes in or goes out, one way, once however
+//              many other devices have it; nothing for what passes by. A host, which has them all, sends
+//              nothing (Tarnawski et al., "Efficient Algorithms for Device Placement of DNN Graph Operators",
+//              NeurIPS 2020)
 //   memory     held + in flight x kept + again + (r − 1) / r weights
 //     held     what training holds of the weights + those that are frozen + what the engine prepares of them
 //              (copies in bf16)
@@ -24,10 +29,12 @@
 //              takes as long as the first one's update
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <vector>
 
+#include "partition/plan/objective.h"
 #include "partition/profile/cluster.h"
 #include "partition/profile/profile.h"
 
@@ -42,6 +49,10 @@ struct WorkingSet;
 double all_reduce_s(int64_t param_bytes, int replicas, const Link&);
 
 int64_t work_ns(const NodeCost&, double speed);
+// Returns the time of a node on a device whose times these are. One that is barred there takes barred_ns,
+// which is longer than any stage that is allowed.
+constexpr int64_t barred_ns = int64_t(1) << 40;
+int64_t work_ns(const Profile& times, int node, double speed);
 int64_t gradient_ns(int64_t param_bytes, const Link&, int microbatches);
 // The first function is for one of r replicas, rounded up. The second is what all r take together, a sum over
 // nodes without rounding.
@@ -52,6 +63,10 @@ constexpr int64_t stage_ns_of_all(int64_t work_ns, int64_t gradient_ns, int repl
 // Returns one replica's part of what all r take, rounded up.
 constexpr int64_t of_one_replica(int64_t of_all, int replicas) { return (of_all + replicas - 1) / replicas; }
 int64_t transfer_ns(int64_t bytes, int tensors, const Link&);
+int64_t sent_ns(int64_t bytes, const Link&);  // of one tensor, one way
+constexpr int64_t load_ns(Objective objective, int64_t stage_ns, int64_t sent_ns) {
+  return objective == Objective::load ? stage_ns + sent_ns : std::max(stage_ns, sent_ns);
+}
 
 // Returns what training holds of weights: the weights, their gradients, and what the optimiser keeps beside
 // them (its slots).

@@ -29,6 +29,10 @@ bool Cluster::limits_memory() const {
   return std::ranges::any_of(devices, [](const Device& device) { return device.memory_bytes > 0; });
 }
 
+bool Cluster::has_kinds() const {
+  return std::ranges::any_of(devices, [](const Device& d) { return d.profile >= 0 || d.host; });
+}
+
 double Cluster::fastest_speed() const {
   return devices.empty() ? 1 : std::ranges::max(devices, {}, &Device::speed).speed;
 }

@@ -1,5 +1,7 @@
 // Reads and writes cluster.json: each node has one line, and equal neighbours are written once with their
 // count.
+#include <filesystem>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -7,6 +9,7 @@
 #include "framework/json.h"
 #include "partition/profile/cluster.h"
 #include "partition/profile/json_text.h"
+#include "partition/profile/read_profile.h"
 
 namespace antichain {
 namespace {
@@ -43,7 +46,12 @@ std::vector<std::string> node_texts(const Cluster& cluster) {
       nodes.push_back(node_text(devices));
       devices.clear();
     }
-    devices.push_back(fmt::format("\"speed\": {}, \"memory_bytes\": {}", device.speed, device.memory_bytes));
+    const std::string kind =
+        device.profile < 0
+            ? ""
+            : fmt::format(", \"profile\": {}", quoted(cluster.profiles[size_t(device.profile)].name));
+    devices.push_back(fmt::format("\"speed\": {}, \"memory_bytes\": {}{}{}", device.speed,
+                                  device.memory_bytes, kind, device.host ? ", \"host\": true" : ""));
   }
   if (!devices.empty()) nodes.push_back(node_text(devices));
   return nodes;
@@ -64,11 +72,40 @@ double speed_of(const JsonReader& field) {
   return speed;
 }
 
-std::vector<Device> devices_of(const JsonReader& field) {
+std::vector<KindProfile> profiles_of(const JsonReader& field) {
+  std::vector<KindProfile> profiles;
+  for (JsonReader element : field.elements()) {
+    KindProfile kind = {element.at("name").string(), element.at("file").string(), nullptr};
+    if (std::ranges::count(profiles, kind.name, &KindProfile::name) > 0)
+      element.fail(fmt::format("a second profile is named \"{}\"", kind.name));
+    kind.profile = std::make_shared<Profile>(read_profile(element.at("text").string(), kind.file));
+    profiles.push_back(std::move(kind));
+    element.done();
+  }
+  return profiles;
+}
+
+std::string profiles_text(const std::vector<KindProfile>& profiles) {
+  std::vector<std::string> lines;
+  for (const KindProfile& kind : profiles)
+    lines.push_back(fmt::format("\n    {{\"name\": {}, \"file\": {}, \"text\": {}}}", quoted(kind.name),
+                                quoted(kind.file), quoted(to_json(*kind.profile))));
+  return lines.empty() ? "" : fmt::format("\n  \"profiles\": [{}\n  ],", fmt::join(lines, ","));
+}
+
+int profile_of(const JsonReader& field, const std::vector<KindProfile>& profiles) {
+  const auto found = std::ranges::find(profiles, field.string(), &KindProfile::name);
+  if (found == profiles.end()) field.fail(fmt::format("no profile is named \"{}\"", field.string()));
+  return int(found - profiles.begin());
+}
+
+std::vector<Device> devices_of(const JsonReader& field, const std::vector<KindProfile>& profiles) {
   std::vector<Device> devices;
   for (JsonReader element : field.elements()) {
     Device device = {.speed = speed_of(element.at("speed")),
                      .memory_bytes = element.at("memory_bytes").integer(0, most_of_all)};
+    if (element.has("profile")) device.profile = profile_of(element.at("profile"), profiles);
+    device.host = element.has("host") && element.at("host").boolean();
     devices.insert(devices.end(), size_t(count_of(element, 1, devices.size())), device);
     element.done();
   }
@@ -83,14 +120,14 @@ std::string to_json(const Cluster& cluster) {
   for (const std::string& node : counted(node_texts(cluster))) lines.push_back("\n    " + node);
   return fmt::format(
       R"({{
-  "format": "{}",
+  "format": "{}",{}
   "within_node": {},
   "between_nodes": {},
   "nodes": [{}{}]
 }}
 )",
-      cluster_format, to_json(cluster.within_node), to_json(cluster.between_nodes), fmt::join(lines, ","),
-      lines.empty() ? "" : "\n  ");
+      cluster_format, profiles_text(cluster.profiles), to_json(cluster.within_node),
+      to_json(cluster.between_nodes), fmt::join(lines, ","), lines.empty() ? "" : "\n  ");
 }
 
 Cluster cluster_from_json(const std::string& text, const std::string& origin) {
@@ -101,9 +138,10 @@ Cluster cluster_from_json(const std::string& text, const std::string& origin) {
   Cluster cluster;
   cluster.within_node = link_from_json(file.at("within_node"));
   cluster.between_nodes = link_from_json(file.at("between_nodes"));
+  if (file.has("profiles")) cluster.profiles = profiles_of(file.at("profiles"));
   int node = 0;
   for (JsonReader element : file.at("nodes").elements()) {
-    std::vector<Device> devices = devices_of(element.at("devices"));
+    std::vector<Device> devices = devices_of(element.at("devices"), cluster.profiles);
     const int count = count_of(element, devices.size(), cluster.devices.size());
     element.done();
     for (int end = node + count; node < end; ++node)
@@ -114,6 +152,15 @@ Cluster cluster_from_json(const std::string& text, const std::string& origin) {
   }
   file.done();
   return cluster;
+}
+
+std::string with_profiles(const std::string& text, const std::string& origin) {
+  nlohmann::json json = parse_json(text, origin);
+  if (!json.is_object() || !json.contains("profiles") || !json["profiles"].is_array()) return text;
+  for (nlohmann::json& kind : json["profiles"])
+    if (kind.is_object() && kind.contains("file") && kind["file"].is_string() && !kind.contains("text"))
+      kind["text"] = read_file(std::filesystem::path(origin).parent_path() / kind["file"].get<std::string>());
+  return json.dump();
 }
 
 }  // namespace antichain

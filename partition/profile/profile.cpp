@@ -63,6 +63,19 @@ std::vector<std::vector<int>> Profile::consumers() const {
   return consumers;
 }
 
+std::vector<SentTensor> Profile::sent_tensors() const {
+  if (sent) return *sent;
+  std::vector<SentTensor> tensors;
+  const std::vector<std::vector<int>> all = consumers();
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    if (nodes[n].role == Role::input || all[n].empty()) continue;
+    SentTensor& tensor = tensors.emplace_back(SentTensor{{int(n)}, nodes[n].cost.output_bytes});
+    tensor.nodes.insert(tensor.nodes.end(), all[n].begin(), all[n].end());
+    tensors.push_back(tensors.back());  // the gradient
+  }
+  return tensors;
+}
+
 std::vector<SharedWeight> Profile::shared_weights() const {
   std::vector<SharedWeight> weights;
   std::map<std::string, size_t> known;

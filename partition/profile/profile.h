@@ -59,6 +59,7 @@ struct ProfileNode {
   bool needs_gradient = false;  // whether a gradient of the output is ever sent back
   NodeCost cost;
   bool in_place = false;  // whether it changes an input, as PyTorch's ReLU(inplace=True) does
+  bool barred = false;    // whether devices of this profile can't have it
   std::vector<std::string> absorbed = {};  // names of the nodes fused into this one; they refer to it
   std::string module = {};  // the PyTorch module whose forward makes the call, where that was recorded
   std::vector<SharedUse> shared = {};
@@ -83,6 +84,13 @@ struct SharedWeight {
   std::vector<ParamUse> uses;  // descending
 };
 
+// A SentTensor is what goes once, one way, between the devices that hold these nodes: its producer and its
+// consumers, in the forward or in the backward.
+struct SentTensor {
+  std::vector<int> nodes;  // ascending
+  int64_t bytes = 0;
+};
+
 struct Profile {
   std::string model, graph_hash, device;
   Precision precision = Precision::float32;
@@ -99,8 +107,12 @@ struct Profile {
   // are in the order in which the model's code runs.
   std::optional<std::vector<std::string>> called_once = {};
   std::vector<ProfileNode> nodes;
+  std::vector<std::vector<int>> together = {};  // sets of nodes that one stage has
+  // Where a profile says it: all that is sent. Else each output is, and its gradient back.
+  std::optional<std::vector<SentTensor>> sent = {};
 
   std::vector<std::vector<int>> consumers() const;
+  std::vector<SentTensor> sent_tensors() const;      // `sent`, or what follows from the nodes
   std::vector<SharedWeight> shared_weights() const;  // by their first uses
 };
 

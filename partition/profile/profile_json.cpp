@@ -68,7 +68,7 @@ std::string shared_in(const ProfileNode& node) {
 std::string line(int id, const ProfileNode& node) {
   const NodeCost& cost = node.cost;
   return fmt::format(
-      R"({{"id": {}, "name": {}, {}{}"op": {}, "role": "{}", "inputs": [{}], {}"needs_gradient": {}, )"
+      R"({{"id": {}, "name": {}, {}{}"op": {}, "role": "{}", "inputs": [{}], {}{}"needs_gradient": {}, )"
       R"("forward_us": {}, "backward_input_us": {}, "backward_weight_us": {}, {}"update_us": {}, )"
       R"("output_bytes": {}, "param_bytes": {}, {}{}{}{}"stash_bytes": {}, "keeps_output": {}, )"
       R"("flops": {}}})",
@@ -76,8 +76,8 @@ std::string line(int id, const ProfileNode& node) {
       node.absorbed.empty() ? "" : fmt::format(R"("absorbed": {}, )", listed(node.absorbed)),
       node.module.empty() ? "" : fmt::format(R"("module": {}, )", quoted(node.module)), quoted(node.op),
       role_name(node.role), fmt::join(node.inputs, ", "), node.in_place ? R"("in_place": true, )" : "",
-      node.needs_gradient, json_microseconds(cost.forward_s), json_microseconds(cost.backward_input_s),
-      json_microseconds(cost.backward_weight_s),
+      node.barred ? R"("barred": true, )" : "", node.needs_gradient, json_microseconds(cost.forward_s),
+      json_microseconds(cost.backward_input_s), json_microseconds(cost.backward_weight_s),
       cost.backward_parted_s > 0
           ? fmt::format(R"("backward_parted_us": {}, )", json_microseconds(cost.backward_parted_s))
           : "",
@@ -139,6 +139,7 @@ ProfileNode node_of(JsonReader field, int id) {
   node.role = role_of(field.at("role"));
   node.inputs = inputs_of(field.at("inputs"), id);
   if (field.has("in_place")) node.in_place = field.at("in_place").boolean();
+  if (field.has("barred")) node.barred = field.at("barred").boolean();
   if (node.name.empty()) field.fail("the name is empty");
   if (node.role == Role::input && !node.inputs.empty()) field.fail("a node of role input has no inputs");
   node.needs_gradient = field.at("needs_gradient").boolean();
@@ -148,6 +149,45 @@ ProfileNode node_of(JsonReader field, int id) {
       node.shared.push_back(shared_use_of(use, node.cost));
   field.done();
   return node;
+}
+
+std::string sets_in(const std::vector<std::vector<int>>& sets) {
+  std::vector<std::string> lists;
+  for (const std::vector<int>& set : sets) lists.push_back(fmt::format("[{}]", fmt::join(set, ", ")));
+  return fmt::format("\n  \"together\": [{}],", fmt::join(lists, ", "));
+}
+
+std::string sent_in(const std::vector<SentTensor>& sent) {
+  std::vector<std::string> lines;
+  for (const SentTensor& tensor : sent)
+    lines.push_back(
+        fmt::format(R"(    {{"nodes": [{}], "bytes": {}}})", fmt::join(tensor.nodes, ", "), tensor.bytes));
+  return fmt::format("\n  \"sent\": [\n{}\n  ],", fmt::join(lines, ",\n"));
+}
+
+// Returns nodes that are computed, ascending. There are at least two.
+std::vector<int> set_of(const JsonReader& field, const std::vector<ProfileNode>& nodes) {
+  std::vector<int> set;
+  for (const JsonReader& element : field.elements()) {
+    set.push_back(int(element.integer(0, int64_t(nodes.size()) - 1)));
+    if (nodes[size_t(set.back())].role == Role::input)
+      element.fail(fmt::format("node {} is an input, which belongs to no stage", set.back()));
+    if (set.size() > 1 && set.back() <= set[set.size() - 2]) element.fail("the nodes do not ascend");
+  }
+  if (set.size() < 2) field.fail("it takes two nodes at least");
+  return set;
+}
+
+std::vector<SentTensor> sent_of(const JsonReader& field, const std::vector<ProfileNode>& nodes) {
+  std::vector<SentTensor> sent;
+  Sum bytes;
+  for (JsonReader element : field.elements()) {
+    sent.push_back({set_of(element.at("nodes"), nodes), element.at("bytes").integer(0, most_of_all)});
+    if (!bytes.add(sent.back().bytes))
+      element.fail(fmt::format("with this tensor, sizes add up to more than {} bytes", most_of_all));
+    element.done();
+  }
+  return sent;
 }
 
 // Totals checks that sums over all nodes stay within what planners can add up.
@@ -179,7 +219,7 @@ std::string to_json(const Profile& profile) {
   "threads": {},
   "ranks_at_once": {},
   "link": {},{}
-  "overhead_us": {},{}{}
+  "overhead_us": {},{}{}{}{}
   "nodes": [
 {}
   ]
@@ -193,6 +233,7 @@ std::string to_json(const Profile& profile) {
       profile.link_way.empty() ? "" : fmt::format("\n  \"link_way\": {},", quoted(profile.link_way)),
       json_microseconds(profile.overhead_s),
       profile.called_once ? fmt::format("\n  \"called_once\": {},", listed(*profile.called_once)) : "",
+      profile.together.empty() ? "" : sets_in(profile.together), profile.sent ? sent_in(*profile.sent) : "",
       profile.ids_are_names ? "\n  \"ids_are_names\": true," : "", fmt::join(lines, ",\n"));
 }
 
@@ -235,6 +276,10 @@ Profile profile_from_json(const std::string& text, const std::string& origin) {
             fmt::format("\"{}\" has {} bytes, but {} at its first use", use.weight, use.bytes, first.bytes));
     }
   }
+  if (file.has("together"))
+    for (const JsonReader& set : file.at("together").elements())
+      profile.together.push_back(set_of(set, profile.nodes));
+  if (file.has("sent")) profile.sent = sent_of(file.at("sent"), profile.nodes);
   file.done();
   return profile;
 }

@@ -36,6 +36,7 @@ class AntichainDag {
     return {next_.data() + next_begin_[state], next_.data() + next_begin_[state + 1]};
   }
   int before(int state) const { return before_[state]; }  // the first state of which this is a next one
+  int added(int state) const { return added_[state]; }    // the node that is not in it, of graph()
   bool inside(int smaller, int larger) const;  // containment of down-sets; true for a state in itself
   int64_t work_ns(int state) const { return work_ns_[state]; }                // of the down-set
   int64_t crossing_bytes(int state) const { return crossing_bytes_[state]; }  // of the tensors that cross

@@ -11,6 +11,7 @@
 #include "framework/error.h"
 #include "framework/units.h"
 #include "partition/search/contract.h"
+#include "partition/search/load_cuts.h"
 #include "partition/search/recomputing_cuts.h"
 #include "partition/search/topological_orders.h"
 
@@ -23,6 +24,11 @@ constexpr double good_gap = 0.005;                   // of a part: not worth a s
 constexpr int most_moves = 100'000;                  // 8 different devices with replicas have 6,305
 constexpr int most_states_with_fronts = 20'000;      // a Pareto front per state and gate
 constexpr int many_states = 20'000;                  // worth a guess by coarser lattices
+
+CutGraph graph_of(const Profile& profile, const PlanOptions& options) {
+  CutGraph graph = merge(sitting_together(cut_graph(profile), profile.together), options.together);
+  return of_loads(options.objective) ? without_idle_ends(graph, profile, options) : graph;
+}
 
 std::optional<AntichainDag> whole_lattice(const CutGraph& graph, int64_t max_states) {
   std::optional<ChainCover> cover = chain_cover(graph);
@@ -48,7 +54,7 @@ std::vector<std::vector<int>> device_orders(const Cluster& cluster, int devices)
 AntichainSearch::AntichainSearch(const Profile& profile, const PlanOptions& options)
     : profile_(profile),
       options_(options),
-      graph_((check(options, profile), merge(cut_graph(profile), options.together))),
+      graph_((check(options, profile), graph_of(profile, options))),
       limited_(options.cluster.limits_memory()),
       fitter_(profile, options.shard_optimiser) {
   list_lattices();
@@ -79,9 +85,16 @@ std::vector<int> AntichainSearch::device_counts() const {
   int most = options_.devices();
   if (!options_.at_most) return {most};
   if (options_.replicas.off()) most = std::min(most, graph_.size());
+  if (fewer_at_once()) return {most};
   std::vector<int> counts(static_cast<size_t>(most));
   std::iota(counts.begin(), counts.end(), 1);
   return counts;
+}
+
+// How many micro-batches are in flight follows from the number of devices, and counts where it takes memory.
+bool AntichainSearch::fewer_at_once() const {
+  const bool keeps = std::ranges::any_of(graph_.kept_bytes, [](int64_t bytes) { return bytes > 0; });
+  return of_loads(options_.objective) && options_.at_most && !(limited_ && keeps);
 }
 
 AntichainSearch::Placements AntichainSearch::placements(int devices, bool& all) {
@@ -110,8 +123,20 @@ Solution AntichainSearch::best() {
     if (outcome.solution) best = std::move(outcome.solution);
   }
   if (!best) best = fitting();
+  refuse_bars(best->bottleneck_ns);
   lower_bound_ns_ = std::min(lower_bound_ns_, best->bottleneck_ns);
   return *best;
+}
+
+// A stage with a node that is barred on its device takes longer than any other.
+void AntichainSearch::refuse_bars(int64_t bottleneck_ns) const {
+  bool bars = bars_nodes(profile_);
+  for (const KindProfile& kind : options_.cluster.profiles) bars |= bars_nodes(*kind.profile);
+  if (bars && bottleneck_ns >= barred_ns)
+    throw Error(
+        fmt::format("{} can't be cut for {}{} devices so that no node is on a device on which it is barred",
+                    profile_.model, options_.at_most ? "at most " : "", device_counts().back()),
+        "use more devices of the kinds that may have the nodes, or correct \"barred\" in the profiles");
 }
 
 AntichainSearch::Outcome AntichainSearch::solve(int devices, int64_t below) {
@@ -171,6 +196,7 @@ int64_t AntichainSearch::attained_by_parts(const PlacementDag& placements, int64
 AntichainSearch::Outcome AntichainSearch::search(const AntichainDag& dag, const PlacementDag& placements,
                                                  int64_t low, int64_t below) {
   if (low > below) return {.lower_bound_ns = low};
+  if (of_loads(options_.objective)) return search_loads(dag, placements, low, below);
   int64_t high = below;
   if (&dag == whole_.get()) high = attained_by_parts(placements, low, high);
   const Guess guess = high < below ? Guess::good : Guess::poor;
@@ -182,6 +208,25 @@ AntichainSearch::Outcome AntichainSearch::search(const AntichainDag& dag, const 
     return {{{&dag, &placements, std::move(cuts), bottleneck}}, bottleneck};
   if (options_.recompute) return search_recomputing(dag, placements, bottleneck, below);
   return search_within_memory(dag, placements, bottleneck, below);
+}
+
+// Prefixes of an order attain a load below which fewer pairs of the whole's states remain.
+AntichainSearch::Outcome AntichainSearch::search_loads(const AntichainDag& dag,
+                                                       const PlacementDag& placements, int64_t low,
+                                                       int64_t below) {
+  Outcome outcome = {.lower_bound_ns = beyond(below)};
+  int64_t limit = beyond(below);
+  const auto try_on = [&](const AntichainDag& on) {
+    std::optional<FoundCuts> found =
+        LoadCuts(on, placements, profile_, options_, fewer_at_once()).least(low, limit);
+    if (!found) return;
+    limit = outcome.lower_bound_ns = found->most;
+    outcome.solution = {&on, &placements, std::move(found->cuts), found->most};
+  };
+  if (&dag == whole_.get())
+    for (const auto& sequence : sequences_) try_on(*sequence);
+  if (limit > low) try_on(dag);
+  return outcome;
 }
 
 AntichainSearch::Outcome AntichainSearch::search_within_memory(const AntichainDag& dag,
@@ -201,7 +246,7 @@ AntichainSearch::Outcome AntichainSearch::search_recomputing(const AntichainDag&
                                                              const PlacementDag& placements, int64_t low,
                                                              int64_t below) const {
   RecomputingCuts search(dag, placements, profile_, options_, fitter_);
-  std::optional<RecomputingCuts::Found> found = search.least_time(beyond(below));
+  std::optional<FoundCuts> found = search.least_time(beyond(below));
   Outcome outcome = {.exhaustive = search.exact()};
   outcome.lower_bound_ns = !outcome.exhaustive ? low : found ? found->most : beyond(below);
   if (found) outcome.solution = {&dag, &placements, std::move(found->cuts), found->most};
@@ -227,6 +272,7 @@ bool AntichainSearch::fits_memory(const Cuts& cuts, const AntichainDag& dag,
 }
 
 Solution AntichainSearch::near(const Solution& best, TieRule rule, double slack) const {
+  if (of_loads(options_.objective)) return best;
   const int64_t threshold = best.bottleneck_ns + int64_t(slack * double(best.bottleneck_ns));
   const bool fronts = limited_ && !options_.recompute && best.dag->states() <= most_states_with_fronts;
   BottleneckSearch search(*best.dag, *best.placements, profile_, options_,
@@ -273,7 +319,7 @@ AntichainSearch::Least AntichainSearch::least_memory() {
     bool all = false;
     const Placements chosen = placements(devices, all);
     auto try_recomputing = [&](const AntichainDag& dag, const PlacementDag& placements) {
-      std::optional<RecomputingCuts::Found> cuts =
+      std::optional<FoundCuts> cuts =
           RecomputingCuts(dag, placements, profile_, options_, fitter_).least_memory(least);
       if (!cuts) return;
       least = cuts->most;
@@ -305,6 +351,10 @@ int64_t AntichainSearch::least_memory_bytes() { return least_memory().bytes; }
 
 // With fronts too long to search, something may fit all the same.
 Solution AntichainSearch::fitting() {
+  if (!limited_)
+    throw Error(fmt::format("no plan for {} has exactly {} devices: the replicas of a stage have one profile",
+                            profile_.model, device_counts().back()),
+                "allow fewer with --at-most, or give devices a speed instead of a profile");
   Least least = least_memory();
   if (!least.fitting)
     throw Error(

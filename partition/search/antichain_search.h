@@ -62,6 +62,9 @@ class AntichainSearch {
   Outcome search(const AntichainDag&, const PlacementDag&, int64_t low_ns, int64_t below_ns);
   Outcome search_within_memory(const AntichainDag&, const PlacementDag&, int64_t low_ns,
                                int64_t below_ns) const;
+  Outcome search_loads(const AntichainDag&, const PlacementDag&, int64_t low_ns, int64_t below_ns);
+  // Says whether one search is of all numbers of devices.
+  bool fewer_at_once() const;
   Outcome search_recomputing(const AntichainDag&, const PlacementDag&, int64_t low_ns,
                              int64_t below_ns) const;
   // Makes a stage recompute what it has to, so as to fit. Returns how long that takes, or nothing where it
@@ -77,6 +80,7 @@ class AntichainSearch {
   Least least_memory();
   Solution fitting();
   std::vector<int> device_counts() const;
+  void refuse_bars(int64_t bottleneck_ns) const;
 
   const Profile& profile_;
   const PlanOptions& options_;

@@ -61,7 +61,7 @@ void BottleneckSearch::set_threshold(int64_t threshold) {
   for (int p = 0; p < placements_.size(); ++p)
     if (placements_.complete(p)) total = std::max(total, placements_.capacity(p));
   const double slack = equal_speeds_ ? 0 : (dag_.graph().size() + 1) * (total + 1);
-  const bool anywhere = goal_ == Goal::memory;
+  const bool anywhere = goal_ == Goal::memory || !own_times_;
   ending_.clear(), most_work_.clear();
   for (int p = 0; p < placements_.size(); ++p) {
     const double used = placements_.capacity(p), least = anywhere ? 0 : all - T * (total - used) - slack;

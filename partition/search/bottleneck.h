@@ -19,6 +19,7 @@
 
 #include <cstdint>
 #include <map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -128,8 +129,9 @@ class BottleneckSearch {
   const Goal goal_;
   const bool transfers_count_;
   bool equal_speeds_ = true, exact_ = true;
+  bool own_times_ = true;  // whether all devices' are the network's own, which bounds what they can have done
   int64_t threshold_ = 0, unit_ = 1;
-  std::map<std::pair<double, int64_t>, int> price_index_;
+  std::map<std::tuple<int, double, int64_t>, int> price_index_;
   std::map<std::pair<int, int>, int> memory_index_;  // by micro-batches in flight, replicas
   // Transfers have one list within a node and one between nodes; they have none where they do not count.
   std::vector<Prices> prices_, memory_, transfer_ns_;

@@ -30,19 +30,20 @@ std::vector<double> as_doubles(const std::vector<int64_t>& values) {
 
 }  // namespace
 
-// This is f of a move's crew. Crews of one speed differ only by the all-reduce, and by nothing on a free
-// link.
+// This is f of a move's crew. Crews of one profile and speed differ only by the all-reduce, and by nothing on
+// a free link.
 int BottleneckSearch::price_list(const Profile& profile, const PlanOptions& options, const Move& move) {
   const Link& link = move.reduces_between_nodes ? options.cluster.between_nodes : options.cluster.within_node;
   const bool reduces = move.replicas > 1 && link.bytes_per_s > 0;
   const auto [place, fresh] = price_index_.try_emplace(
-      {move.speed, reduces ? 2 * int64_t(move.replicas) + move.reduces_between_nodes : 0},
+      {move.profile, move.speed, reduces ? 2 * int64_t(move.replicas) + move.reduces_between_nodes : 0},
       int(prices_.size()));
   if (fresh) {
+    const Profile& times = options.cluster.profile(move.profile, profile);
     prices_.push_back(as_doubles(dag_.sums(per_node(dag_.graph(), [&](int n) {
       const NodeCost& cost = profile.nodes[n].cost;
       const int64_t shared = reduces ? gradient_ns(cost.param_bytes, link, options.microbatches) : 0;
-      return stage_ns_of_all(work_ns(cost, move.speed), shared, move.replicas);
+      return stage_ns_of_all(work_ns(times, n, move.speed), shared, move.replicas);
     }))));
   }
   return place->second;
@@ -79,7 +80,8 @@ void BottleneckSearch::make_gates(const Profile& profile, const PlanOptions& opt
                                                             : std::numeric_limits<double>::infinity()});
     asked.push_back(gate);
     equal_speeds_ &= move.speed == 1;
-    whole &= move.speed == 1 && move.replicas == 1;
+    own_times_ &= move.profile < 0;
+    whole &= move.speed == 1 && move.replicas == 1 && move.profile < 0;
   }
   gates_ = asked;
   std::sort(gates_.begin(), gates_.end());

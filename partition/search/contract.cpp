@@ -4,9 +4,7 @@
 #include <map>
 
 namespace antichain {
-namespace {
 
-// Returns the graph with its nodes mapped to groups, which are numbered in a topological order of theirs.
 CutGraph grouped(const CutGraph& graph, const std::vector<int>& group, int groups) {
   CutGraph result;
   result.nodes.resize(size_t(groups)), result.inputs.resize(size_t(groups)),
@@ -40,6 +38,41 @@ CutGraph grouped(const CutGraph& graph, const std::vector<int>& group, int group
     }
   return result;
 }
+
+namespace {
+
+// Components numbers the strongly connected components of a graph, in a topological order of theirs (Tarjan,
+// "Depth-First Search and Linear Graph Algorithms", SIAM Journal on Computing 1972).
+class Components {
+ public:
+  explicit Components(const std::vector<std::vector<int>>& next)
+      : next_(next), number_(next.size(), -1), low_(next.size()), of(next.size(), -1) {
+    for (int v = int(next.size()) - 1; v >= 0; --v)
+      if (number_[size_t(v)] < 0) visit(v);
+    for (int& component : of) component = count - 1 - component;  // they end in the opposite order
+  }
+
+ private:
+  void visit(int v) {
+    number_[size_t(v)] = low_[size_t(v)] = numbered_++;
+    open_.push_back(v);
+    for (int w : next_[size_t(v)]) {
+      if (number_[size_t(w)] < 0) visit(w);
+      if (of[size_t(w)] < 0) low_[size_t(v)] = std::min(low_[size_t(v)], low_[size_t(w)]);
+    }
+    if (low_[size_t(v)] < number_[size_t(v)]) return;
+    for (int w = -1; w != v; open_.pop_back()) of[size_t(w = open_.back())] = count;
+    ++count;
+  }
+
+  const std::vector<std::vector<int>>& next_;
+  std::vector<int> number_, low_, open_;
+  int numbered_ = 0;
+
+ public:
+  std::vector<int> of;
+  int count = 0;
+};
 
 // A node joins the group of its only input where it is that one's only consumer. Groups keep the graph order
 // of their first nodes: every other input of the group comes earlier than that.
@@ -103,6 +136,22 @@ CutGraph merge(const CutGraph& graph, const std::vector<std::vector<int>>& toget
     consumers.insert(std::ranges::upper_bound(consumers, next->second), next->second);
   }
   return merged;
+}
+
+CutGraph sitting_together(const CutGraph& graph, const std::vector<std::vector<int>>& sets) {
+  if (sets.empty()) return graph;
+  std::map<int, int> node_of;  // by profile node
+  for (int v = 0; v < graph.size(); ++v)
+    for (int n : graph.nodes[v]) node_of[n] = v;
+  // A cycle through its nodes holds each set together.
+  std::vector<std::vector<int>> next = graph.consumers;
+  for (const std::vector<int>& set : sets)
+    for (size_t i = 0; i < set.size(); ++i)
+      next[size_t(node_of.at(set[i]))].push_back(node_of.at(set[(i + 1) % set.size()]));
+  const Components components(next);
+  CutGraph result = grouped(graph, components.of, components.count);
+  for (std::vector<int>& nodes : result.nodes) std::ranges::sort(nodes);
+  return result;
 }
 
 CutGraph contract(const CutGraph& graph, Contraction how, int64_t most_work_ns) {

@@ -11,6 +11,13 @@
 
 namespace antichain {
 
+// Returns the graph with its nodes mapped to groups, which are numbered in a topological order of theirs.
+CutGraph grouped(const CutGraph&, const std::vector<int>& group, int groups);
+
+// Returns the graph in which each of these sets of profile nodes is one node, with all nodes that lie on a
+// cycle of sets.
+CutGraph sitting_together(const CutGraph&, const std::vector<std::vector<int>>& sets);
+
 enum class Contraction { chains, chains_and_branches };
 
 // Returns the graph in which each of these sets of profile nodes is one node, and no set can be cut off

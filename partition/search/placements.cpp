@@ -25,10 +25,12 @@ class PlacementBuilder {
 
   void group_alike() {
     const int all = options_.cluster.devices.empty() ? devices_ : int(options_.cluster.devices.size());
-    std::map<std::tuple<int, double, int64_t>, std::vector<int>> kinds;
+    std::map<std::tuple<int, int, bool, double, int64_t>, std::vector<int>> kinds;
     for (int d = 0; d < all; ++d) {
       const Device& device = options_.cluster.device(d);
-      kinds[{nodes_matter_ ? device.node : 0, -device.speed, device.memory_bytes}].push_back(d);
+      kinds[{nodes_matter_ ? device.node : 0, device.profile, device.host, -device.speed,
+             device.memory_bytes}]
+          .push_back(d);
     }
     for (auto& [key, members] : kinds) dag_.kinds_.push_back(std::move(members));
   }
@@ -88,6 +90,10 @@ class PlacementBuilder {
     for (int k = kind; k < int(dag_.kinds_.size()); ++k) {
       const int left = int(dag_.kinds_[k].size()) - from.of_kind[k];
       if (left == 0) continue;
+      if (!alike(k)) {
+        if (in_order_) return;
+        continue;
+      }
       for (int count = std::min(left, wanted); count >= 1; --count) {
         crew_.emplace_back(k, count);
         enumerate(from, number, k + 1, wanted - count, r);
@@ -97,12 +103,24 @@ class PlacementBuilder {
     }
   }
 
+  bool alike(int kind) const {  // to the crew so far
+    if (crew_.empty()) return true;
+    const Device &a = device(crew_[0].first), &b = device(kind);
+    return a.profile == b.profile && a.host == b.host;
+  }
+
   const Device& device(int kind) const { return options_.cluster.device(dag_.kinds_[kind][0]); }
 
   void move(const Used& from, int number, int replicas) {
     Used to = from;
-    Move move = {.from = number, .crew = crew_, .replicas = replicas, .speed = device(crew_[0].first).speed};
-    const int node = device(crew_[0].first).node;
+    const Device& first = device(crew_[0].first);
+    Move move = {.from = number,
+                 .crew = crew_,
+                 .replicas = replicas,
+                 .speed = first.speed,
+                 .profile = first.profile,
+                 .host = first.host};
+    const int node = first.node;
     for (const auto& [kind, count] : crew_) {
       const Device& d = device(kind);
       to.of_kind[kind] += count;

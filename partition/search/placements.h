@@ -6,7 +6,8 @@
 //   with replicas                      every 0 ≤ i < j ≤ 4           from i to j: j − i replicas
 //   2 fast and 2 slow ones             (0,0) ─▶ (1,0) ─▶ … (2,2)     how many of each kind
 //
-// Devices of one kind (speed, memory, and node where links differ) are interchangeable. This keeps the number
+// Devices of one kind (profile, speed, memory, and node where links differ) are interchangeable, and the
+// replicas of a stage have one profile. This keeps the number
 // of placements small: 8 different devices have 256.
 #pragma once
 
@@ -25,6 +26,8 @@ struct Move {
   std::vector<std::pair<int, int>> crew;  // kind, count
   int replicas = 1;
   double speed = 1;                    // of the slowest
+  int profile = -1;                    // as Device::profile
+  bool host = false;                   // as Device::host
   int64_t memory_bytes = 0;            // the smallest of those that are limited; 0: none is
   int in_flight = 1;                   // micro-batches that each of them has begun and not finished
   bool arrives_between_nodes = false;  // which link the boundary before this stage takes

@@ -1,9 +1,9 @@
 // Cuts of stages that may compute nodes again: the smallest bottleneck where every stage fits its devices,
 // and the smallest devices that would do.
 //
-// What a stage recomputes depends on both of its ends, so here pairs of states are compared. For each
-// placement and state they come by what they take without recomputation, and only those that may be the best
-// have their choice searched (recompute_search.h). A first search, of few states, says what the second need
+// What a stage recomputes depends on both of its ends, so here pairs of states are compared (least_path.h),
+// by what they take without recomputation, and the choice is searched of those that may be the best
+// (recompute_search.h). A first search, of few states, says what the second need
 // not look at. Where there are many states, only those are compared at which fewest bytes cross.
 #pragma once
 
@@ -12,7 +12,7 @@
 #include <optional>
 #include <tuple>
 
-#include "partition/search/bottleneck.h"
+#include "partition/search/least_path.h"
 #include "partition/search/recompute_search.h"
 
 namespace antichain {
@@ -23,13 +23,9 @@ class RecomputingCuts {
   RecomputingCuts(const AntichainDag&, const PlacementDag&, const Profile&, const PlanOptions&,
                   const StageFitter&);
 
-  struct Found {
-    Cuts cuts;
-    int64_t most = 0;  // nanoseconds of the bottleneck, or bytes of the fullest device
-  };
   // Return nothing where no cut has less than `below`.
-  std::optional<Found> least_time(int64_t below);
-  std::optional<Found> least_memory(int64_t below);
+  std::optional<FoundCuts> least_time(int64_t below);
+  std::optional<FoundCuts> least_memory(int64_t below);
   // Says whether all states were compared, and every choice so far was certainly the best.
   bool exact() const { return exact_; }
 
@@ -37,10 +33,8 @@ class RecomputingCuts {
   using Cost = std::function<int64_t(int from, int to, const Move&)>;
   // `may_end` says whether a placement may end at a state.
   using MayEnd = std::function<bool(int placement, int state, int64_t below)>;
-  std::optional<Found> least(int64_t below, size_t most_states, const MayEnd&, const Cost& at_least,
-                             const Cost& cost);
-  std::optional<Found> least_of(const std::vector<int>& states, int64_t below, const MayEnd&,
-                                const Cost& at_least, const Cost& cost) const;
+  std::optional<FoundCuts> least(int64_t below, size_t most_states, const MayEnd&, const Cost& at_least,
+                                 const Cost& cost);
   std::vector<int> narrow(size_t most) const;
 
   const AntichainDag& dag_;

@@ -90,13 +90,14 @@ std::vector<double> Rehearsal::node_ends(int stage, Verb verb) const {
   const int rank = transport_.rank();
   const double all_s = seconds_(rank, stage, verb) * options_.time_scale;
   const double factor = options_.time_scale / cluster_.device(plan_.device_of(rank)).speed;
+  const Profile& times = times_of(plan_.stages[size_t(stage)], plan_, profile_, cluster_);
   std::vector<int> order = plan_.stages[size_t(stage)].nodes;
   if (category_of(verb) == "backward") std::ranges::reverse(order);
   std::vector<double> ends;
   double end_s = 0;
   const auto updated_by = double(plan_.shard_optimiser ? plan_.stages[size_t(stage)].ranks.size() : 1);
   for (const int n : order) {
-    const NodeCost& cost = profile_.nodes[size_t(n)].cost;
+    const NodeCost& cost = times.nodes[size_t(n)].cost;
     end_s += factor * (verb == Verb::forward           ? cost.forward_s
                        : verb == Verb::backward        ? cost.backward_s()
                        : verb == Verb::backward_input  ? cost.backward_input_s

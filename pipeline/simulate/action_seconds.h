@@ -45,6 +45,9 @@ class ActionSeconds {
   std::vector<double> speed_;  // per rank
 };
 
+// Returns whose times a stage takes on its devices. Throws Error where its replicas do not agree.
+const Profile& times_of(const PlanStage&, const Plan&, const Profile& own, const Cluster&);
+
 // Returns how long a rank's vote takes to another rank: the link's latency, because it needs no bandwidth,
 // and 0 to itself.
 double vote_s(const Plan&, const Cluster&, int from, int to);

@@ -1,8 +1,10 @@
 // A cluster.json is written and read back, and refused in every way that it can be wrong.
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "framework/json.h"
 #include "partition/profile/cluster.h"
 #include "tests/partition/networks.h"
 
@@ -47,6 +49,37 @@ TEST(ClusterJson, SaysWhatThereIs) {
 
 TEST(ClusterJson, ComesBackAsTheSameText) {
   EXPECT_EQ(to_json(cluster_from_json(sample_cluster, "cluster.json")), sample_cluster);
+}
+
+TEST(ClusterJson, KindsOfDevicesHaveProfiles) {
+  json file = json::parse(sample_cluster);
+  file["profiles"] = json::parse(R"([{"name": "cpu", "file": "cpu.json"}])");
+  file["nodes"][1]["devices"][0]["profile"] = "cpu";
+  file["nodes"][1]["devices"][0]["host"] = true;
+  const auto refusal_of = [&] { return error_of([&] { cluster_from_json(file.dump(), "c.json"); }); };
+  expect_has(refusal_of(), "text");
+  file["profiles"][0]["text"] = to_json(chain(3));
+  const Cluster cluster = cluster_from_json(file.dump(), "c.json");
+  EXPECT_EQ(cluster.devices[6], (Device{.speed = 2.5, .node = 2, .profile = 0, .host = true}));
+  EXPECT_EQ(cluster.profile(0, chain(1)).nodes.size(), chain(3).nodes.size());
+  EXPECT_EQ(to_json(cluster_from_json(to_json(cluster), "c.json")), to_json(cluster));
+  file["nodes"][1]["devices"][0]["profile"] = "gpu";
+  expect_has(refusal_of(), "no profile is named \"gpu\"");
+  file["profiles"].push_back(file["profiles"][0]);
+  expect_has(refusal_of(), "a second profile is named \"cpu\"");
+}
+
+TEST(ClusterJson, ProfilesAreBesideTheCluster) {
+  const std::string folder = testing::TempDir() + "kinds";
+  std::filesystem::create_directories(folder);
+  write_file(folder + "/cpu.json", to_json(chain(3)));
+  json file = json::parse(sample_cluster);
+  EXPECT_EQ(with_profiles(file.dump(), folder + "/c.json"), file.dump());
+  file["profiles"] = json::parse(R"([{"name": "cpu", "file": "cpu.json"}])");
+  const std::string text = with_profiles(file.dump(), folder + "/c.json");
+  EXPECT_EQ(cluster_from_json(text, "c.json").profiles[0].profile->nodes.size(), chain(3).nodes.size());
+  file["profiles"][0]["file"] = "gpu.json";
+  expect_has(error_of([&] { with_profiles(file.dump(), folder + "/c.json"); }), "gpu.json");
 }
 
 TEST(ClusterJson, EqualNeighboursAreCountedTogether) {

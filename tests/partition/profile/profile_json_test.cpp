@@ -34,9 +34,12 @@ Profile sample_profile() {
   profile.nodes[a].cost.keeps_output = true;
   profile.nodes[a].cost.flops = 0.1;
   profile.nodes[a].in_place = true;
+  profile.nodes[a].barred = true;
   profile.nodes[a].module = "layers.0";
   profile.called_once = {"layers.0", "a \"b\""};
   profile.nodes[add(profile, {a, a, image})].role = Role::loss;
+  profile.together = {{1, 2}};
+  profile.sent = {{{1, 2}, 77}};
   return profile;
 }
 
@@ -102,6 +105,10 @@ TEST(ProfileJson, ComesBackEqualInEveryField) {
   EXPECT_EQ(std::llround(after.link.latency_s * 1e9), 4321);
   EXPECT_EQ(std::llround(after.overhead_s * 1e9), 12345);
   EXPECT_EQ(after.called_once, before.called_once);
+  EXPECT_EQ(after.together, before.together);
+  ASSERT_EQ(after.sent->size(), 1u);
+  EXPECT_EQ(after.sent->front().nodes, before.sent->front().nodes);
+  EXPECT_EQ(after.sent->front().bytes, 77);
   ASSERT_EQ(after.nodes.size(), 3u);
   for (size_t n = 0; n < 3; ++n) {
     const ProfileNode &a = after.nodes[n], &b = before.nodes[n];
@@ -111,6 +118,7 @@ TEST(ProfileJson, ComesBackEqualInEveryField) {
     EXPECT_EQ(a.inputs, b.inputs);
     EXPECT_EQ(a.needs_gradient, b.needs_gradient);
     EXPECT_EQ(a.in_place, b.in_place);
+    EXPECT_EQ(a.barred, b.barred);
     EXPECT_EQ(a.module, b.module);
     EXPECT_EQ(a.cost.output_bytes, b.cost.output_bytes);
     EXPECT_EQ(a.cost.param_bytes, b.cost.param_bytes);
@@ -196,7 +204,7 @@ TEST(ProfileJson, HasOneLineANode) {
              "\"compute\", \"inputs\": [0], ");
   expect_has(text,
              "\"forward_us\": 1234.567, \"backward_input_us\": 7654.321, \"backward_weight_us\": 0.001, ");
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 17);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 21);
 }
 
 TEST(ProfileJson, RefusesAFileCutOffAnywhere) {
@@ -207,15 +215,24 @@ TEST(ProfileJson, RefusesAFileCutOffAnywhere) {
 
 TEST(ProfileJson, RefusesMissingFields) {
   json whole = json::parse(to_json(sample_profile()));
-  for (const char* unsaid : {"prepared_bytes", "in_place", "module"})
+  for (const char* unsaid : {"prepared_bytes", "in_place", "barred", "module"})
     whole["nodes"][1].erase(unsaid);  // none
-  whole.erase("called_once");
+  for (const char* unsaid : {"called_once", "together", "sent"}) whole.erase(unsaid);
   for (const auto& [field, value] : whole.items())
     expect_has(profile_refusal([&, name = field](json& f) { f.erase(name); }), field);
   for (const auto& [field, value] : whole["nodes"][1].items())
     expect_has(profile_refusal([&, name = field](json& f) { f["nodes"][1].erase(name); }), field);
   for (const auto& [field, value] : whole["link"].items())
     expect_has(profile_refusal([&, name = field](json& f) { f["link"].erase(name); }), field);
+}
+
+TEST(ProfileJson, RefusesSetsThatNoStageCanHave) {
+  expect_has(profile_refusal([](json& f) { f["together"] = json::parse("[[1]]"); }),
+             "together[0]: it takes two nodes");
+  expect_has(profile_refusal([](json& f) { f["together"] = json::parse("[[0, 1]]"); }), "node 0 is an input");
+  expect_has(profile_refusal([](json& f) { f["together"] = json::parse("[[2, 1]]"); }), "do not ascend");
+  expect_has(profile_refusal([](json& f) { f["together"] = json::parse("[[1, 3]]"); }), "together[0][1]");
+  expect_has(profile_refusal([](json& f) { f["sent"][0]["bytes"] = -1; }), "sent[0].bytes");
 }
 
 TEST(ProfileJson, RefusesUnknownFields) {
