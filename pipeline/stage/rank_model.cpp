@@ -89,7 +89,7 @@ void RankModel::copy_weights(NodeId id, const NodeWeights& to) const {
 void RankModel::keep_weights() {
   for (auto& [id, state] : state_) {
     if (state.older.empty()) continue;
-    std::ranges::rotate(state.older, state.older.end() - 1);
+    std::rotate(state.older.begin(), state.older.end() - 1, state.older.end());
     copy_weights(id, state.older.front());
   }
 }
