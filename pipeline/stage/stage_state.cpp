@@ -119,9 +119,8 @@ void check_versions(const RankModel& model, const Manifest& manifest, const std:
   for (const StateEntry& e : state_entries(model.graph()))
     if (const size_t most = model.owns(e.node) ? model[e.node].older.size() : 0;
         model.owns(e.node) && there.contains(path_of(behind(most + 1), e.name)))
-      throw Error(fmt::format("{} has weights of '{}' of {} updates ago, but this run trains with weights of "
-                              "{} updates ago",
-                              checkpoint, e.name, most + 1, most),
+      throw Error(fmt::format("{} has '{}', weights older than this run trains with", checkpoint,
+                              path_of(behind(most + 1), e.name)),
                   "resume with the --schedule and the cut of its run", ExitCode::usage);
 }
 
