@@ -6,7 +6,7 @@
 //   e ← e + (1 − decay) · (w − e)        after each update of w
 //
 // e is the slot "ema", the last of a parameter. At the beginning of a run it equals the initial weights: code
-// that draws or reads weights sets it (RankModel::begin_averages).
+// that draws or reads weights sets it (RankModel::begin_run).
 #pragma once
 
 #include "framework/optimiser.h"

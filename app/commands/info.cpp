@@ -101,7 +101,11 @@ nlohmann::ordered_json list_devices() {
 
 nlohmann::ordered_json list_schedules() {
   using enum Table::Align;
-  Table table({{"schedule", left}, {"stages\na rank", left}, {"backward", left}, {"replicas", left}});
+  Table table({{"schedule", left},
+               {"stages\na rank", left},
+               {"backward", left},
+               {"replicas", left},
+               {"weights", left}});
   auto schedules = nlohmann::ordered_json::array();
   for (const Policy& policy : policies()) {
     const std::string stages(stages_a_rank(policy.placement));
@@ -110,9 +114,11 @@ nlohmann::ordered_json list_schedules() {
                          {"stages_a_rank", stages},
                          {"halves", policy.halves},
                          {"replicas", policy.replicas},
+                         {"asynchronous", policy.asynchronous()},
                          {"source", policy.citation}});
     const char* backward = !policy.trains ? "none" : policy.halves ? "in halves" : "whole";
-    table.add({std::string(policy.name), stages, backward, policy.replicas ? "yes" : "no"});
+    table.add({std::string(policy.name), stages, backward, policy.replicas ? "yes" : "no",
+               policy.asynchronous() ? "older ones" : "of the step"});
   }
   fmt::print("\n{}\n{}", styled(Style::heading, "Schedules"), table.str());
   fmt::print("  With --schedule {} the order is searched for the plan.\n", planned_order);

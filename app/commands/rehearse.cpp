@@ -94,7 +94,7 @@ struct RehearsedSteps {
 };
 
 double samples_per_s(const Task& task, double step_s) {
-  return double(task.profile.microbatch) * task.schedule.microbatches / step_s;
+  return double(task.profile.microbatch) * task.schedule.microbatches_of_step() / step_s;
 }
 
 double difference(double predicted, double rehearsed) {
@@ -126,7 +126,7 @@ std::string json_of(const Task& task, const RehearseCommandOptions& o, const Tim
   const nlohmann::ordered_json json = {{"mode", "rehearsed"},
                                        {"model", task.profile.model},
                                        {"microbatch", task.profile.microbatch},
-                                       {"microbatches", task.schedule.microbatches},
+                                       {"microbatches", task.schedule.microbatches_of_step()},
                                        {"ranks", task.plan.ranks()},
                                        {"plan_hash", plan_hash(task.plan)},
                                        {"time_scale", task.time_scale},

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <memory>
 
 #include "app/cli/checks.h"
@@ -44,6 +45,12 @@ void write_results(const SimulateOptions& options, const Profile& profile, const
   if (!options.trace_file.empty())
     write_output(options.trace_file,
                  to_chrome_trace(to_trace(timeline, profile), "predicted: " + profile.model));
+}
+
+// Returns how many of the steps in a row a picture shows: as many as let each rank reach its steady state.
+int steps_to_draw(const Schedule& schedule) {
+  const int most = 3 * int(schedule.ranks.size()), of_step = schedule.microbatches_of_step();
+  return std::max(2, (most + of_step - 1) / of_step);
 }
 
 bool says_how_many_stages(const PlanningOptions& o) {
@@ -101,7 +108,10 @@ void run(const SimulateOptions& options) {
   begin_answer();
   const std::string faster = describe_faster(plan, profile, task);
   fmt::print("{}\n{}\n{}{}{}", describe(plan, profile, task),
-             draw(timeline, plan.ranks(), grid_width(options.width)),
+             draw(timeline.steps > 1 ? simulate(first_steps(schedule, steps_to_draw(schedule)), plan, profile,
+                                                task.options.cluster)
+                                     : timeline,
+                  plan.ranks(), grid_width(options.width)),
              describe(timeline, plan, profile, schedule, task), faster.empty() ? "" : "\n", faster);
   if (options.program) fmt::print("\n{}", print(compile(schedule, profile, plan), step_network(profile)));
   // 4. Write the files.

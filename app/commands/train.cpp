@@ -47,6 +47,7 @@
 #include "models/model.h"
 #include "pipeline/host/launch.h"
 #include "pipeline/host/stop_signals.h"
+#include "pipeline/program/weight_versions.h"
 #include "pipeline/schedule/lane.h"
 #include "pipeline/simulate/message_order.h"
 #include "pipeline/simulate/trace_events.h"
@@ -59,6 +60,21 @@
 namespace antichain {
 namespace {
 
+// Returns the number of stages whose delays are emulated on one rank, else that of the job's ranks.
+int ranks_to_plan_for(const TrainCommandOptions& options, const Job& job) {
+  const int emulated = options.emulate_delays;
+  if (emulated > 0 && job.size() > 1)
+    throw Error(fmt::format("--emulate-delays {} is for one rank, but the job has {}", emulated, job.size()),
+                "start it without mpirun, or leave it out", ExitCode::usage);
+  if (const Policy* policy = asynchronous_policy(options); policy && job.size() > 1)
+    if (const std::string why = why_ranks_agree(options); !why.empty())
+      throw Error(fmt::format("with {} all ranks agree before any of them updates, but under {} none waits "
+                              "for the others",
+                              why, policy->name),
+                  "leave out one of them", ExitCode::usage);
+  return emulated > 0 ? emulated : job.size();
+}
+
 // Every rank gets work, however many devices the cluster's file lists.
 PlanningOptions for_ranks(PlanningOptions planning, int ranks) {
   const bool given = !parse_replicas(planning.replicas).of_stage.empty();
@@ -66,12 +82,29 @@ PlanningOptions for_ranks(PlanningOptions planning, int ranks) {
   return planning;
 }
 
+// Returns the plan's stages, of which there are as many as are emulated, all of them on one rank.
+Plan on_one_rank(Plan plan, const Profile& profile, const PlanTask& task, int emulated) {
+  if (int(plan.stages.size()) != emulated)
+    throw Error(fmt::format("--emulate-delays {} is for a plan of {}, but this one has {}", emulated,
+                            counted(emulated, "stage"), plan.stages.size()),
+                "give the plan's number of stages, or leave out what says another one", ExitCode::usage);
+  if (has_replicas(plan) || has_several_stages_a_rank(plan))
+    throw Error("--emulate-delays is for a plan of one rank a stage and one stage a rank",
+                "plan without replicas", ExitCode::usage);
+  for (PlanStage& stage : plan.stages) stage.ranks = {0}, stage.devices.clear();
+  PlanOptions options = task.options;
+  options.cluster.devices.clear();
+  return task.choice.judge(profile, plan, options);
+}
+
 // Returns rank 0's plan on all ranks.
-Plan broadcast_plan(const GivenFiles& given, const Profile& profile, const PlanTask& task, Rank& rank) {
+Plan broadcast_plan(const GivenFiles& given, const Profile& profile, const PlanTask& task, int emulated,
+                    Rank& rank) {
   const std::string text = on_rank_zero(rank.job, [&] {
     rank.job.activity().doing("planning");
     const Progress::Computing computing(rank.job.activity());
-    return to_json(obtain_plan(given, profile, task), profile);
+    const Plan plan = obtain_plan(given, profile, task);
+    return to_json(emulated > 0 ? on_one_rank(plan, profile, task, emulated) : plan, profile);
   });
   const Plan plan = plan_from_json(text, "the plan of rank 0");
   check_replicas_have_one_stage(plan);
@@ -159,8 +192,9 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   check_same_kernels(rank, options.machine, graph);
   const std::shared_ptr<const Optimiser> optimiser =
       make_optimiser(options.optimiser, graph, options.rate.peak);
-  const PlanningOptions planning = for_ranks(options.planning, job.size());
-  check_schedule(planning, options.schedule.schedule, options.network.microbatches, job.size());
+  const int ranks = ranks_to_plan_for(options, job);
+  const PlanningOptions planning = for_ranks(options.planning, ranks);
+  check_schedule(planning, options.schedule.schedule, options.network.microbatches, ranks);
   const JobStart start = job_start(rank);
   const RunRecord record(options.results, rank);
   std::vector<std::string> outputs = metrics_files(options), summaries = summary_files(options);
@@ -168,7 +202,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   outputs.push_back(options.trace_file);
   // 1. Read the given files and the data.
   const GivenFiles given = read_given_files(planning, options.schedule.schedule, outputs, job);
-  check_ranks(planning, given, job.size());
+  if (options.emulate_delays == 0) check_ranks(planning, given, ranks);
   if (!planning.profile_file.empty()) given_profile(given, planning, graph);
   if (rank.prints()) fmt::print("{}{}\n", describe(start), describe_keeping(options));
   const DataSplits data = obtain_training_data(options.data, options.network.batch, rank, shared);
@@ -194,11 +228,11 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   const ChosenTransport tensors = choose_transport(rank.context, job, options.machine.transport);
   const Profile profile = obtain_profile(given, planning, options.network, graph, optimiser, rank, tensors);
   // 3. Make the plan: every rank holds the same one.
-  PlanTask task = plan_task(planning, given, profile, options.schedule.schedule, options.network.microbatches,
-                            job.size());
+  PlanTask task =
+      plan_task(planning, given, profile, options.schedule.schedule, options.network.microbatches, ranks);
   const bool votes = !why_ranks_agree(options).empty();
   if (votes) task.options.steps = Steps::apart;
-  const Plan plan = broadcast_plan(given, profile, task, rank);
+  const Plan plan = broadcast_plan(given, profile, task, options.emulate_delays, rank);
   // 4. Make the schedule, and predict how long a step takes.
   const Schedule ordered =
       obtain_training_schedule(broadcast_order(given, task, profile, plan, job), task, profile, plan);
@@ -230,7 +264,8 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   // 5. Train, evaluating over the whole test set now and then.
   add_plan(facts.setting, plan, profile);
   RankModel model(graph, nodes_of_rank(plan, job.rank()), rank.context, options.seed, optimiser,
-                  shards_of(graph, *optimiser, profile, plan, schedule, job.rank()));
+                  shards_of(graph, *optimiser, profile, plan, schedule, job.rank()),
+                  older_versions(schedule, plan, job.rank()));
   if (beginning.checkpoint.empty())
     start_from(initial, init, model, rank);
   else

@@ -21,6 +21,7 @@ std::vector<MemoryColumn> columns_of_need() {
     return [of](const MemoryNeed& need) { return need.step.*of; };
   };
   return {{"weights\nMiB", share(&MemoryShares::weights)},
+          {"versions\nMiB", share(&MemoryShares::versions), false},
           {"gradients\nMiB", share(&MemoryShares::gradients)},
           {"optimiser\nMiB", share(&MemoryShares::optimiser)},
           {"kept\nMiB", share(&MemoryShares::kept)},

@@ -63,8 +63,8 @@ struct RankNeed {
 };
 
 std::vector<int64_t MemoryShares::*> fields_of_shares() {
-  return {&MemoryShares::weights, &MemoryShares::gradients, &MemoryShares::optimiser,
-          &MemoryShares::kept,    &MemoryShares::working,   &MemoryShares::messages};
+  return {&MemoryShares::weights, &MemoryShares::versions, &MemoryShares::gradients, &MemoryShares::optimiser,
+          &MemoryShares::kept,    &MemoryShares::working,  &MemoryShares::messages};
 }
 
 std::vector<int64_t MemoryNeed::*> fields_beside_shares() {

@@ -38,7 +38,7 @@ Schedule obtain_schedule(const GivenFiles& given, const PlanTask& task, const Pr
     return make_schedule(profile, plan, csv, name);
   }
   const Schedule schedule = parse_schedule(given.schedule, name);
-  check_microbatches(schedule.microbatches, microbatches, name);
+  check_microbatches(schedule.microbatches_of_step(), microbatches, name);
   if (int(schedule.ranks.size()) != plan.ranks()) {
     throw Error(fmt::format("{} is a schedule of {}, but the plan has {}", name,
                             counted(int64_t(schedule.ranks.size()), "rank"), plan.ranks()),

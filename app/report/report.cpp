@@ -27,7 +27,7 @@ std::string describe(const Timeline& timeline, const Plan& plan, const Profile& 
           {ranges(stages), std::to_string(rank), milliseconds(busy_s), percent(busy_s / timeline.period_s)});
     }
   }
-  const double images = double(profile.microbatch) * schedule.microbatches;
+  const double images = double(profile.microbatch) * schedule.microbatches_of_step();
   const std::string rate =
       images > 0 ? fmt::format(", {:.1f} {}/s", images / timeline.period_s, samples_of(profile)) : "";
   const std::string order =
@@ -37,7 +37,7 @@ std::string describe(const Timeline& timeline, const Plan& plan, const Profile& 
           ? fmt::format("; steps overlap, {} ms from one to the next", milliseconds(timeline.period_s))
           : "";
   return fmt::format("Predicted step of {}: {} ms{}{}\n{}Bubble share {} %, speedup over {} {:.2f}\n\n{}\n{}",
-                     counted(schedule.microbatches, "micro-batch", "micro-batches"),
+                     counted(schedule.microbatches_of_step(), "micro-batch", "micro-batches"),
                      milliseconds(timeline.step_s), period, rate, order, percent(timeline.bubble_fraction()),
                      one_device(task.options.cluster), speedup(timeline.period_s, profile, task.options),
                      table.str(), describe_memory(plan, profile, schedule, task.options.cluster));
@@ -60,17 +60,18 @@ std::string simulation_json(const Timeline& timeline, const Plan& plan, const Pr
                       {"kept_bytes", shares.kept},
                       {"working_bytes", shares.working},
                       {"messages_bytes", shares.messages}});
+    if (shares.versions > 0) memory.back()["versions_bytes"] = shares.versions;
   }
   const nlohmann::ordered_json json = {
       {"model", profile.model},
       {"microbatch", profile.microbatch},
-      {"microbatches", schedule.microbatches},
+      {"microbatches", schedule.microbatches_of_step()},
       {"ranks", schedule.ranks.size()},
       {"step_s", timeline.step_s},
       {"period_s", timeline.period_s},
       {"span_s", timeline.span_s()},
       {"bubble_share", timeline.bubble_fraction()},
-      {"one_device_step_s", one_device_step_s(profile, schedule.microbatches)},
+      {"one_device_step_s", one_device_step_s(profile, schedule.microbatches_of_step())},
       {"first_begin_s", first_begin_s},
       {"last_end_s", last_end_s},
       {"busy_s", timeline.busy_s},

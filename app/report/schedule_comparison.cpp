@@ -83,7 +83,7 @@ ScheduleComparison compare_schedules(const PlanningOptions& planning, const Give
   std::vector<Row> rows;
   std::vector<std::pair<std::string, std::string>> refusals;
   std::optional<Error> refusal;
-  std::vector<std::string> schedules = training_policies();
+  std::vector<std::string> schedules = synchronous_policies();
   schedules.emplace_back(planned_order);
   for (const std::string& schedule : schedules) {
     try {

@@ -18,6 +18,32 @@ namespace {
 
 using enum OptionKind;
 
+constexpr int most_emulated_stages = 1024;
+
+// What older weights are of would depend on whether steps count, or ranks would wait for each other.
+void check_asynchronous(const TrainCommandOptions& o) {
+  const Policy* policy = asynchronous_policy(o);
+  if (!policy && o.emulate_delays > 0)
+    throw Error(fmt::format("--emulate-delays {} emulates an asynchronous schedule, but {} is not",
+                            o.emulate_delays, o.schedule.schedule),
+                fmt::format("give --schedule {}, or leave it out", asynchronous_policies_in_words()),
+                ExitCode::usage);
+  if (!policy) return;
+  if (parse_on_nan(o.on_nan) != OnNan::abort)
+    throw Error(fmt::format("--schedule {} trains with weights of earlier steps, all of which count, but "
+                            "--on-nan {} leaves steps out",
+                            policy->name, o.on_nan),
+                "leave out --on-nan", ExitCode::usage);
+  if (o.machine.device != "cpu")
+    throw Error(fmt::format("--schedule {} works on CPU ranks so far, but --device is {}", policy->name,
+                            o.machine.device),
+                "give --device cpu, or another schedule", ExitCode::usage);
+  if (o.emulate_delays > 0 && o.machine.local > 1)
+    throw Error(fmt::format("--emulate-delays {} is for one rank, but --local asks for {}", o.emulate_delays,
+                            o.machine.local),
+                "leave out one of them", ExitCode::usage);
+}
+
 void add_length_options(CLI::App& app, TrainCommandOptions& o) {
   const OptionGroup add(app, "Training");
   add("--epochs N", o.epochs, whole_between(1, most_epochs),
@@ -52,6 +78,11 @@ void add_train_options(CLI::App& app, TrainCommandOptions& o) {
   add_planning_options(app, o.planning);
   add_measuring_options(app, o.planning);
   add_schedule_option(app, o.schedule);
+  add_option(
+      app, "Schedule", "--emulate-delays S", o.emulate_delays, whole_between(1, most_emulated_stages),
+      "with an asynchronous schedule, on one rank: train with the delays of a pipeline of S stages, to "
+      "the same bits [the delays of the ranks there are]",
+      {extent});
   add_machine_options(app, o.machine);
   add_transport_option(app, o.machine);
   add_option(app, "Machine", "--augment NAME", o.augment, one_of("place", {"auto", "host", "device"}),
@@ -79,6 +110,7 @@ void check_every_option_says_what_it_changes(const CLI::App& train) {
 void check(const TrainCommandOptions& o) {
   o.network.microbatch();
   check(o.planning, o.schedule.schedule);
+  check_asynchronous(o);
   for (const int replicas : parse_replicas(o.planning.replicas).of_stage)
     if (replicas > o.network.microbatches)
       throw Error(
@@ -121,6 +153,11 @@ void check(const TrainCommandOptions& o) {
                             o.checkpoint.resume),
                 "leave out one of them, or say --resume auto", ExitCode::usage);
   check(o.evaluation, !o.checkpoint.folder.empty());
+}
+
+const Policy* asynchronous_policy(const TrainCommandOptions& o) {
+  const bool named = is_training_policy(o.schedule.schedule);
+  return named && policy(o.schedule.schedule).asynchronous() ? &policy(o.schedule.schedule) : nullptr;
 }
 
 std::string why_ranks_agree(const TrainCommandOptions& o) {

@@ -27,6 +27,7 @@ struct TrainCommandOptions {
   MachineOptions machine;
   PlanningOptions planning;
   ScheduleOptions schedule;
+  int emulate_delays = 0;  // of a pipeline of so many stages; 0: of the ranks there are
   DataOptions data;
   AugmentOptions augmentation;
   int epochs = 0;     // 0: as many as `steps` needs
@@ -56,6 +57,9 @@ void check_every_option_says_what_it_changes(const CLI::App& train);
 
 // Throws Error for mistakes that involve several options.
 void check(const TrainCommandOptions&);
+
+// Returns the policy that --schedule names, where it is asynchronous, else nullptr.
+const Policy* asynchronous_policy(const TrainCommandOptions&);
 
 // Returns the option for which all ranks agree before any of them updates: "--clip-norm 1"; or "".
 std::string why_ranks_agree(const TrainCommandOptions&);

@@ -107,7 +107,7 @@ class OrderSearch {
 
   void start() {
     for (const Policy& policy : policies())
-      if (policy.trains) add(orders_of(policy));
+      if (policy.trains && !policy.asynchronous()) add(orders_of(policy));
     add_greedy({});
     std::ranges::stable_sort(starts_, {}, &Candidate::pace_s);
     if (steps_ == Steps::apart || starts_.empty()) return;

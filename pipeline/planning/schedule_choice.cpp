@@ -86,7 +86,9 @@ const Policy& ScheduleChoice::policy() const {
   return planned() ? Policy::zero_bubble_h1 : antichain::policy(name);
 }
 
+// Where no step waits for the one before, the slowest stage or link is what a step takes.
 Objective ScheduleChoice::objective(const PlanOptions& options) const {
+  if (policy().asynchronous() && of_a_step(options.objective)) return Objective::compute_or_transfer;
   return planned() && options.objective == Objective::makespan && options.steps == Steps::overlapped
              ? Objective::period
              : options.objective;
@@ -135,9 +137,9 @@ Plan ScheduleChoice::judge(const Profile& profile, const Plan& given, const Plan
 }
 
 Plan ScheduleChoice::search(const Profile& profile, const PlanOptions& asked, Method method) const {
-  if (!planned()) return plan_network(profile, asked, method, policy());
   PlanOptions options = asked;
   options.objective = objective(asked);
+  if (!planned()) return plan_network(profile, options, method, policy());
   // The searches know nothing of each other, so they run beside each other, where there are threads for them.
   std::vector<std::future<CutAndOrder>> searches;
   const auto begin = [&](auto search) {
@@ -273,7 +275,7 @@ PlannedOrder ScheduleChoice::order(const Profile& profile, const Plan& plan, con
 
 Schedule ScheduleChoice::schedule(const Profile& profile, const Plan& plan,
                                   const PlanOptions& options) const {
-  if (!planned()) return make_schedule(profile, plan, policy(), options.microbatches);
+  if (!planned()) return make_flowing_schedule(profile, plan, policy(), options.microbatches);
   return order(profile, plan, options, {.memo = memo.get()}).schedule;
 }
 

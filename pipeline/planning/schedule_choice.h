@@ -41,7 +41,8 @@ struct ScheduleChoice {
   const Policy& policy() const;
 
   // Returns what is minimised. Where steps overlap, `auto` orders a step for its period, so it cuts for the
-  // period, too, where the makespan was asked for.
+  // period, too, where the makespan was asked for. Asynchronous steps take as long as the slowest stage or
+  // link, so a plan for them has the smallest of these where a step or period was asked for.
   Objective objective(const PlanOptions&) const;
 
   // Plans as plan_network does, by that objective. With `auto` stages are cut for 1f1b as well, which needs

@@ -5,6 +5,7 @@
 #include "pipeline/program/rings.h"
 #include "pipeline/program/stage_operands.h"
 #include "pipeline/program/weight_folds.h"
+#include "pipeline/program/weight_versions.h"
 #include "pipeline/schedule/channels.h"
 
 namespace antichain {
@@ -58,7 +59,7 @@ Program compile(const Schedule& schedule, const Profile& profile, const Plan& pl
   check_places(crossing, schedule.microbatches);
   const Channels channels(schedule);
   Program program{.schedule = &schedule, .channels = channels.count()};
-  for (RankSeats& of_rank : seats(crossing.ranks, schedule.microbatches)) {
+  for (RankSeats& of_rank : seats(crossing.ranks, schedule.microbatches, schedule.steps)) {
     const int r = int(program.ranks.size());
     const std::vector<Action>& actions = schedule.ranks[size_t(r)];
     RankProgram& rank = program.ranks.emplace_back();
@@ -68,6 +69,7 @@ Program compile(const Schedule& schedule, const Profile& profile, const Plan& pl
     if (mode == Mode::train)
       add_weight_folds(rank, r, schedule.microbatches, network, profile, plan, crossing);
     for (const Action& action : actions) rank.instructions.push_back(instruction(rank, action, r, channels));
+    if (mode == Mode::train) add_versions(rank, schedule);
   }
   add_rings(program, feed);
   return program;

@@ -12,13 +12,14 @@ namespace antichain {
 
 struct MemoryShares {
   int64_t weights = 0;    // trained and frozen, and what the engine prepares of them
+  int64_t versions = 0;   // older ones of them, where training is asynchronous
   int64_t gradients = 0;  // of weights
   int64_t optimiser = 0;  // what it keeps beside the weights
   int64_t kept = 0;       // from one action to another: outputs, the stash, inputs, statistics
   int64_t working = 0;    // what is born and dies within an action: the arena
   int64_t messages = 0;   // what is received, and gradients that are sent
 
-  int64_t held() const { return weights + gradients + optimiser; }
+  int64_t held() const { return weights + versions + gradients + optimiser; }
   int64_t activations() const { return kept + working + messages; }
   int64_t bytes() const { return held() + activations(); }
 };

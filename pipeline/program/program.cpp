@@ -48,7 +48,8 @@ std::string print(const Program& program, const StepNetwork& network) {
     const RankProgram& rank = program.ranks[r];
     text += fmt::format("rank {}\n", r);
     for (const Instruction& i : rank.instructions)
-      text += fmt::format("  {}{}{}\n", print(static_cast<const Action&>(i)),
+      text += fmt::format("  {}{}{}{}\n", print(static_cast<const Action&>(i)),
+                          i.behind > 0 ? fmt::format("  weights {} back", i.behind) : "",
                           operands("reads", i.reads, i, rank, network),
                           operands("writes", i.writes, i, rank, network));
   }

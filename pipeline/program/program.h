@@ -3,13 +3,14 @@
 // writes. It is compiled once, by passes, and everything that asks which tensors an action touches reads it
 // here:
 //
-//   Schedule, Plan, StepNetwork ─▶ operands ▸ rings ─▶ Program
+//   Schedule, Plan, StepNetwork ─▶ operands ▸ versions ▸ rings ─▶ Program
 //             Program ─▶ runner · rehearsal · order of messages · predicted memory · text
 //
 //   operands   stage_operands.cpp     which tensors outlive an action, and what reads and writes them
 //              gradient_tensors.cpp   how gradients are folded within a backward
 //              weight_folds.cpp       how those of shared weights are folded after all backwards
 //              recomputation.cpp      when what was not kept is computed again
+//   versions   weight_versions.cpp    which weights each forward and backward reads
 //   rings      rings.cpp              how many copies each needs, and when a receive may be posted
 //
 // A tensor lives in one of two ways:
@@ -149,6 +150,9 @@ struct Instruction : Action {
   // Of a recv: the index of the instruction after which nothing needs what its copy held before, so that the
   // receive may be posted; −1 where the copy is free from the beginning.
   int freed_by = -1;
+  int step = 0;  // of those that the schedule has in a row
+  // Of a forward or a backward: how many updates older than the newest the weights are that it reads.
+  int behind = 0;
 };
 
 struct RankProgram {

@@ -176,7 +176,18 @@ void StageOperands::add_stash() {
     }
 }
 
-// Every micro-batch of the step has one block until the update, which travels as one message.
+// Returns the most micro-batches between their forwards and backwards.
+int StageOperands::in_flight() const {
+  int now = 0, most = 0;
+  for (const Action& a : of_rank_) {
+    if (a.stage != here()) continue;
+    if (a.verb == Verb::forward) most = std::max(most, ++now);
+    now -= a.verb == Verb::backward || a.verb == Verb::backward_weight;
+  }
+  return most;
+}
+
+// Every micro-batch has one block until its step's update, which travels as one message.
 void StageOperands::add_statistics() {
   int64_t bytes = 0;
   for (const int n : nodes_)
@@ -187,7 +198,9 @@ void StageOperands::add_statistics() {
   if (bytes == 0) return;
   tensors_.all_statistics = ring(Content::statistics, -1, {{bytes}, DType::u8});
   rank_.buffers.back().replicas = 1;
-  rank_.buffers.back().copies = seat_.microbatches;
+  // Where steps follow each other, those that are in flight may be of the next ones.
+  rank_.buffers.back().copies =
+      std::min(seat_.microbatches, seat_.microbatches_of_step() + (seat_.steps > 1 ? in_flight() : 0));
   write(Verb::forward, tensors_.all_statistics);
   read(Verb::update, tensors_.all_statistics);
 }

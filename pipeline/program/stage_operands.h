@@ -43,6 +43,7 @@ class StageOperands {
   bool recomputes(int node) const { return std::ranges::binary_search(recomputed_, node); }
   bool read_again_by(int node, int output) const;
   bool outlives_forward(int node) const;
+  int in_flight() const;
   int written_over_by(int node) const;
   void add_output(int node);
   void add_outputs();

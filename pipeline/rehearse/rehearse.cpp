@@ -134,7 +134,7 @@ Timeline Rehearsal::overlapping_steps(int steps) {
   const int first = (steps - 1) / 2, counted = steps - 1 - first;
   Timeline last = each.back();
   last.step_s = each.front().step_s;
-  last.period_s = (each.back().length_s() - each[size_t(first)].length_s()) / counted;
+  last.period_s = (each.back().length_s() - each[size_t(first)].length_s()) / (counted * schedule_.steps);
   begin_at_zero(last);
   return last;
 }
@@ -305,6 +305,7 @@ Timeline Rehearsal::collect(const std::vector<double>& times) {
       timeline.events.push_back({int(r), action, start_s, end_s});
     }
   }
+  share_out(timeline, schedule_);
   return timeline;
 }
 

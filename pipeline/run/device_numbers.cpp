@@ -116,12 +116,13 @@ void DeviceNumbers::prepare_looks() {
   for (Outcome& outcome : outcomes_) outcome.marks = Tensor(spec, copies_.page_locked(spec.bytes()));
 }
 
-void DeviceNumbers::begin_step(const StepInput& step) {
+void DeviceNumbers::begin_steps(std::span<const StepInput> steps) {
+  ANTICHAIN_CHECK(steps.size() == 1, "a device has no steps in a row");
   ANTICHAIN_CHECK(steps_begun_ - steps_finished_ < 2, "two steps are under way at most");
   ++steps_begun_;
   Outcome& outcome = begun();
   outcome.noted.clear();
-  outcome.step = step;
+  outcome.step = steps.front();
   outcome.is_read = false;
   outcome.loss = outcome.correct = 0;
   outcome.report = {};

@@ -24,7 +24,7 @@ class DeviceNumbers final : public NumberWatch {
   // Everything referred to must outlive it.
   DeviceNumbers(DeviceStep&, CopyStream&, RankModel&, WatchedRank);
 
-  void begin_step(const StepInput&) override;
+  void begin_steps(std::span<const StepInput>) override;  // one
   // This only starts work on the device, so that it can be recorded; the same holds for the checks.
   void add_loss(NodeId, int microbatch, const Tensor& y) override;
   void forward_started(int stage, int microbatch) override;

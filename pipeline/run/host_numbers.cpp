@@ -29,36 +29,40 @@ class HostNumbers::Locator final : public NodeObserver {
 HostNumbers::HostNumbers(RankModel& model, WatchedRank rank)
     : model_(model), context_(model.context()), place_(std::move(rank)) {}
 
-void HostNumbers::begin_step(const StepInput& step) {
-  step_ = step;
-  loss_ = correct_ = 0;
-  report_ = {};
+void HostNumbers::begin_steps(std::span<const StepInput> steps) {
+  steps_.clear();
+  for (const StepInput& input : steps) steps_.push_back({.input = input, .report = {}});
+  finished_ = 0;
   forget();
   located_forward_ = located_backward_ = false;
 }
 
 void HostNumbers::add_loss(NodeId id, int m, const Tensor& y) {
-  const double weight = step_.loss_weight(model_.graph(), id);
-  for (int64_t n = 0; n < step_.real_samples(m, y.shape()[0]); ++n) {
-    loss_ += weighted_loss(weight, y.data<float>()[2 * n]);
-    if (id == model_.graph().size() - 1) correct_ += step_.means.hit_weight * y.data<float>()[2 * n + 1];
+  OfStep& step = of(m);
+  const double weight = step.input.loss_weight(model_.graph(), id);
+  const int64_t real = step.input.real_samples(m % place_.microbatches, y.shape()[0]);
+  for (int64_t n = 0; n < real; ++n) {
+    step.loss += weighted_loss(weight, y.data<float>()[2 * n]);
+    if (id == model_.graph().size() - 1)
+      step.correct += step.input.means.hit_weight * y.data<float>()[2 * n + 1];
   }
 }
 
 void HostNumbers::finish(StepResult& result) {
-  result.loss = loss_;
-  result.correct = correct_;
-  result.numbers = report_;
+  const OfStep& step = steps_[finished_++];
+  result.loss = step.loss;
+  result.correct = step.correct;
+  result.numbers = step.report;
   result.updated = updated_;
 }
 
 void HostNumbers::look_at_forward(int stage, int m) {
   const WatchedStage& own = place_.stages.at(stage);
-  bool bad = !std::isfinite(loss_), spoilt = false;
+  bool bad = !std::isfinite(of(m).loss), spoilt = false;
   for (const auto& [id, parts] : own.memory->tensors().statistics)
     bad = bad || !all_finite(context_, own.memory->statistics(id, m));
   for (const NodeId id : own.sent) spoilt = spoilt || !all_finite(context_, own.memory->output(id, m));
-  report_.bad = report_.bad || bad;
+  of(m).report.bad = of(m).report.bad || bad;
   if ((!bad && !spoilt) || located_forward_) return;
   located_forward_ = true;
   Locator locator(*this, *own.memory, Verb::forward);
@@ -86,19 +90,20 @@ void HostNumbers::look_at_gradients() {
     const std::vector<Tensor>& gradients = model_[id].gradients;
     for (size_t i = 0; i < gradients.size(); ++i) {
       if (!gradients[i] || all_finite(context_, gradients[i])) continue;
-      report_.bad = true;
-      report_.note({.phase = NonFinite::Phase::update,
-                    .node = id,
-                    .what = NonFinite::What::weight_gradient,
-                    .index = int(i),
-                    .rank = place_.rank});
+      NumberReport& report = steps_[size_t(updating())].report;
+      report.bad = true;
+      report.note({.phase = NonFinite::Phase::update,
+                   .node = id,
+                   .what = NonFinite::What::weight_gradient,
+                   .index = int(i),
+                   .rank = place_.rank});
     }
   }
 }
 
 void HostNumbers::check_output(const StageMemory& memory, NodeId id, int m) {
   const NodeState& state = model_[id];
-  NonFinite found{.microbatch = m, .node = id, .rank = place_.rank};
+  NonFinite found{.microbatch = m % place_.microbatches, .node = id, .rank = place_.rank};
   const bool output_finite = all_finite(context_, memory.output(id, m));
   if (output_finite && all_finite(context_, memory.statistics(id, m))) return;
   found.what = output_finite ? NonFinite::What::statistics : NonFinite::What::output;
@@ -107,18 +112,18 @@ void HostNumbers::check_output(const StageMemory& memory, NodeId id, int m) {
     found.what = NonFinite::What::parameter;
     found.index = int(i);
   }
-  report_.note(found);
+  of(m).report.note(found);
 }
 
 void HostNumbers::check_gradients(const StageMemory& memory, const BackwardTensors& tensors, NodeId id, int m,
                                   std::span<const Tensor> dx, std::span<const Tensor> dw) {
   const auto note = [&](NonFinite::What what, size_t index) {
-    report_.note({.microbatch = m,
-                  .phase = NonFinite::Phase::backward,
-                  .node = id,
-                  .what = what,
-                  .index = int(index),
-                  .rank = place_.rank});
+    of(m).report.note({.microbatch = m % place_.microbatches,
+                       .phase = NonFinite::Phase::backward,
+                       .node = id,
+                       .what = what,
+                       .index = int(index),
+                       .rank = place_.rank});
   };
   for (size_t i = 0; i < dw.size(); ++i)
     if (dw[i] && !all_finite(context_, dw[i])) note(NonFinite::What::weight_gradient, i);

@@ -17,7 +17,7 @@ class HostNumbers final : public NumberWatch {
   // Everything referred to must outlive it.
   HostNumbers(RankModel&, WatchedRank);
 
-  void begin_step(const StepInput&) override;
+  void begin_steps(std::span<const StepInput>) override;
   void add_loss(NodeId, int microbatch, const Tensor& y) override;
   void finish(StepResult&) override;
 
@@ -26,7 +26,7 @@ class HostNumbers final : public NumberWatch {
   void look_at_forward(int stage, int microbatch) override;
   void look_at_backward(int stage, int microbatch, Verb half) override;
   void look_at_gradients() override;
-  bool ask() override { return judge_(report_); }
+  bool ask() override { return judge_(steps_[size_t(updating())].report); }
   void check_output(const StageMemory&, NodeId, int microbatch);
   void check_gradients(const StageMemory&, const BackwardTensors&, NodeId, int microbatch,
                        std::span<const Tensor> dx, std::span<const Tensor> dw);
@@ -34,9 +34,15 @@ class HostNumbers final : public NumberWatch {
   RankModel& model_;
   Context& context_;
   const WatchedRank place_;
-  StepInput step_;
-  double loss_ = 0, correct_ = 0;
-  NumberReport report_;
+  struct OfStep {
+    StepInput input;
+    double loss = 0, correct = 0;
+    NumberReport report;
+  };
+  OfStep& of(int microbatch) { return steps_[size_t(microbatch / place_.microbatches)]; }
+
+  std::vector<OfStep> steps_;
+  size_t finished_ = 0;                                      // of them
   bool located_forward_ = false, located_backward_ = false;  // in this step: the first micro-batch counts
 };
 

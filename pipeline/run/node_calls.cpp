@@ -24,30 +24,34 @@ NodeCalls::NodeCalls(RankModel& model, std::vector<NodeId> nodes, const StageMem
   std::vector<Absorbed> all;
   for (const NodeId id : nodes_) {
     if (graph_[id].signature.statistics.empty()) continue;
-    all.push_back({model[id].kernel.get(), statistics_of(id), model[id].buffers});
+    all.push_back({model[id].kernel.get(), statistics_of(id, 0), model[id].buffers});
     absorb_[id] = context_.backend().make_absorption(context_, {all.back()});
   }
   absorb_at_once_ = context_.backend().make_absorption(context_, std::move(all));
 }
 
-std::vector<std::vector<Tensor>> NodeCalls::statistics_of(NodeId id) const {
+std::vector<std::vector<Tensor>> NodeCalls::statistics_of(NodeId id, int step) const {
   std::vector<std::vector<Tensor>> all;
-  for (int m = 0; m < seat_.microbatches; ++m) all.push_back(memory_.statistics(id, m));
+  const int count = seat_.microbatches_of_step();
+  for (int m = 0; m < count; ++m) all.push_back(memory_.statistics(id, step * count + m));
   return all;
 }
 
-void NodeCalls::begin_step(const StepInput& input, NodeTimer& timer, const Spoil& spoil) {
-  input_ = &input;
+void NodeCalls::begin_steps(std::span<const StepInput> inputs, NodeTimer& timer, const Spoil& spoil) {
+  inputs_ = inputs;
   timer_ = &timer;
   spoil_ = &spoil;
   again_ = false;
 }
 
 DropoutKey NodeCalls::dropout_key(int m) const {
-  return {input_->seed, input_->step, uint64_t(m) * uint64_t(graph_.microbatch()), device_.numbers()};
+  const StepInput& input = input_of(m);
+  const auto of_step = uint64_t(m % seat_.microbatches_of_step());
+  return {input.seed, input.step, of_step * uint64_t(graph_.microbatch()), device_.numbers()};
 }
 
-void NodeCalls::forward(int m, NodeObserver& observer) {
+void NodeCalls::forward(int m, int behind, NodeObserver& observer) {
+  behind_ = behind;
   for (NodeId id : nodes_) {
     const Node& node = graph_[id];
     std::vector<Tensor> x;
@@ -61,12 +65,13 @@ void NodeCalls::forward(int m, NodeObserver& observer) {
 }
 
 void NodeCalls::call_forward(NodeId id, int m, std::span<const Tensor> x, const Results& to, Verb verb) {
-  NodeState& state = model_[id];
+  const NodeState& state = model_[id];
+  const NodeWeights& weights = state.weights(behind_);
   timer_->around(id, verb, m, [&] {
     state.kernel->forward(context_, {.x = x,
-                                     .params = state.params,
-                                     .prepared = state.prepared,
-                                     .buffers = state.buffers,
+                                     .params = weights.params,
+                                     .prepared = weights.prepared,
+                                     .buffers = weights.buffers,
                                      .y = to.y,
                                      .stash = to.stash,
                                      .statistics = to.statistics,
@@ -86,7 +91,8 @@ void NodeCalls::recompute(NodeId id, int m, const BackwardTensors& form, Verb ve
   device_.between_nodes();
 }
 
-void NodeCalls::backward(int m, Verb half, NodeObserver& observer, int first, int end) {
+void NodeCalls::backward(int m, Verb half, int behind, NodeObserver& observer, int first, int end) {
+  behind_ = behind;
   const Halves halves{half != Verb::backward_weight, half != Verb::backward_input};
   GradientFolds& folds = half == Verb::backward ? whole_ : parted_;
   const BackwardTensors& form = memory_.tensors().backward(half);
@@ -101,7 +107,7 @@ void NodeCalls::backward(int m, Verb half, NodeObserver& observer, int first, in
 
 void NodeCalls::backward_again(int m, Verb half, NodeObserver& observer) {
   again_ = true;
-  backward(m, half, observer);
+  backward(m, half, behind_, observer, 0, nodes());
   again_ = false;
 }
 
@@ -116,14 +122,15 @@ void NodeCalls::backward_node(NodeId id, int m, Halves halves, const BackwardTen
   for (size_t i = 0; i < x.size(); ++i)
     if (node.lowering.keeps(i)) x[i] = memory_.output(form, node.inputs[i], m);
   const auto stash = memory_.stash(form, id, m), statistics = memory_.statistics(id, m);
-  Backward call{.x = x,
-                .params = state.params,
-                .prepared = state.prepared,
-                .stash = stash,
-                .statistics = statistics,
-                .into = m == seat_.replica ? Into::overwrite : Into::accumulate,
-                .loss_scale = float(input_->loss_weight(graph_, id) / input_->batch),
-                .dropout = dropout_key(m)};
+  Backward call{
+      .x = x,
+      .params = state.weights(behind_).params,
+      .prepared = state.weights(behind_).prepared,
+      .stash = stash,
+      .statistics = statistics,
+      .into = m % seat_.microbatches_of_step() == seat_.replica ? Into::overwrite : Into::accumulate,
+      .loss_scale = float(input_of(m).loss_weight(graph_, id) / input_of(m).batch),
+      .dropout = dropout_key(m)};
   if (node.lowering.keeps_y) call.y = memory_.output(form, id, m);
   if (node.role() != Role::loss) {
     call.dy = folds.output_gradient(id, m, halves.input);
@@ -166,12 +173,13 @@ void NodeCalls::call_halves(NodeId id, int m, Backward& call, std::span<const Te
   observer.after_backward(id, m, dx, call.dw);
 }
 
-void NodeCalls::update() {
-  const Rate rate = device_.numbers() ? Rate(device_.numbers()) : Rate(input_->rate, input_->step);
+void NodeCalls::update(int step) {
+  const StepInput& input = inputs_[size_t(step)];
+  const Rate rate = device_.numbers() ? Rate(device_.numbers()) : Rate(input.rate, input.step);
   const bool at_once = at_once_ && !timer_->listens();
   for (NodeId id : nodes_) {
     if (!graph_[id].signature.statistics.empty() && !(at_once && absorb_at_once_))
-      timer_->around(id, Verb::update, 0, [&] { absorb(id); });
+      timer_->around(id, Verb::update, 0, [&] { absorb(id, step); });
     if (trains(graph_[id]) && !at_once) timer_->around(id, Verb::update, 0, [&] { model_.update(id, rate); });
     device_.between_nodes();
   }
@@ -179,11 +187,11 @@ void NodeCalls::update() {
   if (at_once) model_.update(nodes_, *at_once_, rate);
 }
 
-void NodeCalls::absorb(NodeId id) {
+void NodeCalls::absorb(NodeId id, int step) {
   if (const auto own = absorb_.find(id); own != absorb_.end() && own->second)
     own->second->run(context_);
   else
-    model_[id].kernel->absorb(context_, statistics_of(id), model_[id].buffers);
+    model_[id].kernel->absorb(context_, statistics_of(id, step), model_[id].buffers);
 }
 
 }  // namespace antichain

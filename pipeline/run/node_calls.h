@@ -26,23 +26,22 @@ class NodeCalls {
   // outlive it.
   NodeCalls(RankModel&, std::vector<NodeId> nodes, const StageMemory&, const Seat&, Mode, StepDevice&);
 
-  // The timer, the input and the spoil must live until the step ends.
-  void begin_step(const StepInput&, NodeTimer&, const Spoil&);
+  // Begins one step, or several in a row. The timer, the inputs and the spoil must live until they end.
+  void begin_steps(std::span<const StepInput>, NodeTimer&, const Spoil&);
 
-  void forward(int microbatch, NodeObserver&);
+  // `behind` says of how many updates ago the weights are that are read.
+  void forward(int microbatch, int behind, NodeObserver&);
   int nodes() const { return int(nodes_.size()); }
   // Calls both halves with Verb::backward, else the one that `half` names: of the nodes at the positions from
   // `first` to before `end`.
-  void backward(int microbatch, Verb half, NodeObserver&, int first, int end);
-  void backward(int microbatch, Verb half, NodeObserver& observer) {
-    backward(microbatch, half, observer, 0, nodes());
-  }
-  // Absorbs the statistics of all micro-batches, and updates the weights.
-  void update();
+  void backward(int microbatch, Verb half, int behind, NodeObserver&, int first, int end);
+  // Absorbs the statistics of all micro-batches of the step, and updates the weights.
+  void update(int step = 0);
 
-  // These do a forward or a backward once more, right away, while all that it read is still there. Outputs
-  // and sums of gradients are written again with the same bits, and gradients of weights go elsewhere.
-  void forward_again(int microbatch, NodeObserver& observer) { forward(microbatch, observer); }
+  // These do the last forward or backward once more, right away, while all that it read is still there.
+  // Outputs and sums of gradients are written again with the same bits, and gradients of weights go
+  // elsewhere.
+  void forward_again(int microbatch, NodeObserver& observer) { forward(microbatch, behind_, observer); }
   void backward_again(int microbatch, Verb half, NodeObserver&);
 
  private:
@@ -56,8 +55,11 @@ class NodeCalls {
   };
   void call_forward(NodeId, int microbatch, std::span<const Tensor> x, const Results&, Verb);
   void recompute(NodeId, int microbatch, const BackwardTensors&, Verb);
-  void absorb(NodeId);
-  std::vector<std::vector<Tensor>> statistics_of(NodeId) const;  // of every micro-batch
+  void absorb(NodeId, int step);
+  std::vector<std::vector<Tensor>> statistics_of(NodeId, int step) const;  // of every micro-batch
+  const StepInput& input_of(int microbatch) const {
+    return inputs_[size_t(microbatch / seat_.microbatches_of_step())];
+  }
   DropoutKey dropout_key(int microbatch) const;
   void backward_node(NodeId, int microbatch, Halves, const BackwardTensors&, GradientFolds&, NodeObserver&);
   void call_halves(NodeId, int microbatch, Backward&, std::span<const Tensor> dw, Halves, GradientFolds&,
@@ -75,10 +77,11 @@ class NodeCalls {
   std::unique_ptr<Update> at_once_;  // of all parameters of the nodes, where the device has such a launch
   std::unique_ptr<Absorption> absorb_at_once_;            // likewise of all statistics
   std::map<NodeId, std::unique_ptr<Absorption>> absorb_;  // of each node that has some
-  const StepInput* input_ = nullptr;
+  std::span<const StepInput> inputs_;                     // of the steps
   NodeTimer* timer_ = nullptr;
   const Spoil* spoil_ = nullptr;
   bool again_ = false;  // gradients of weights go elsewhere
+  int behind_ = 0;      // what is called reads weights of so many updates ago
 };
 
 }  // namespace antichain

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -52,8 +53,13 @@ class NumberWatch {
   }
   bool judged() const { return bool(judge_); }
 
-  // Allocates in the first step, so it is called before any message is under way.
-  virtual void begin_step(const StepInput&) = 0;
+  // Begins one step, or several in a row. Allocates in the first step, so it is called before any message is
+  // under way.
+  virtual void begin_steps(std::span<const StepInput>) = 0;
+  // Says that the step of this index among them updates next, where they are several.
+  void begin_update(int step) {
+    if (std::exchange(updating_, step) != step) looked_ = false;
+  }
   // Adds the losses and hits of a micro-batch, N x 2, right after they are computed.
   virtual void add_loss(NodeId, int microbatch, const Tensor& y) = 0;
   void check_forward(int stage, int microbatch) {
@@ -80,11 +86,13 @@ class NumberWatch {
   virtual void finish(StepResult&) = 0;
 
  protected:
-  // Forgets the step before. begin_step calls it.
+  // Forgets the steps before. begin_steps calls it.
   void forget() {
     updated_ = true;
     looked_ = false;
+    updating_ = 0;
   }
+  int updating() const { return updating_; }
   virtual void look_at_forward(int stage, int microbatch) = 0;
   virtual void look_at_backward(int stage, int microbatch, Verb half) = 0;
   virtual void look_at_gradients() = 0;
@@ -95,6 +103,9 @@ class NumberWatch {
   bool decides_ = true;
   bool updated_ = true;  // what the judge said
   bool looked_ = false;  // at the gradients of this step
+
+ private:
+  int updating_ = 0;
 };
 
 }  // namespace antichain

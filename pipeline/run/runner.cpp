@@ -5,7 +5,9 @@
 #include <set>
 #include <utility>
 
+#include "framework/computed.h"
 #include "framework/error.h"
+#include "pipeline/program/weight_versions.h"
 #include "pipeline/run/action_text.h"
 #include "pipeline/run/message_turns.h"
 
@@ -19,6 +21,29 @@ std::set<NodeId> sent_nodes(const RankProgram& program, int stage) {
     if (a.stage == stage && a.verb == Verb::send && a.message.flow == Flow::activation)
       sent.insert(a.message.tensor);
   return sent;
+}
+
+// A backward that reads the newest weights can't read again what its forward has made of older ones.
+void check_versions(const RankModel& model, const Plan& plan, const Schedule& schedule, int rank) {
+  if (!has_delays(schedule)) return;
+  if (!model.context().backend().host_memory())
+    throw Error("the schedule trains with older weights, which works on CPU ranks so far",
+                "give --device cpu, or a synchronous schedule", ExitCode::usage);
+  for (const auto& [id, count] : older_versions(schedule, plan, rank)) {
+    const std::vector<NodeWeights>& older = model[id].older;
+    ANTICHAIN_CHECK(older.empty() || int(older.size()) == count, "the model has the schedule's versions");
+  }
+  if (schedule.stashes) return;
+  for (const NodeId id : model.nodes())
+    if (model.graph()[id].op->type() == Computed::type_name && !model.graph()[id].signature.buffers.empty())
+      throw Error(fmt::format("node '{}' computes its weights in each forward, and the schedule's backwards "
+                              "read other weights than their forwards",
+                              model.graph()[id].name),
+                  "choose a schedule that stashes weights", ExitCode::usage);
+  for (const PlanStage& stage : plan.stages)
+    if (!stage.recomputed.empty())
+      throw Error("the plan recomputes nodes in backwards that read other weights than their forwards",
+                  "give --recompute none, or a schedule that stashes weights", ExitCode::usage);
 }
 
 }  // namespace
@@ -36,7 +61,8 @@ StageRunner::StageRunner(RankModel& model, const Profile& profile, const Plan& p
           own(), transport, [this](BufferId buffer, int m) -> const Tensor& { return memory_.at(buffer, m); },
           [this](const Message& message) { return describe(message, graph_); }, names_of_sums()),
       device_(make_step_device(model.context(), transport)) {
-  WatchedRank watched{.rank = transport.rank(), .microbatches = schedule.microbatches};
+  if (mode == Mode::train) check_versions(model, plan, schedule, transport.rank());
+  WatchedRank watched{.rank = transport.rank(), .microbatches = schedule.microbatches_of_step()};
   const std::vector<Action>& actions = schedule.ranks[size_t(transport.rank())];
   for (const Seat& seat : own().seats) {
     const StageMemory& memory = memory_.of(seat.stage);
@@ -81,9 +107,10 @@ StepResult StageRunner::run(const StepInput& input, BatchSource& source) {
   return finish();
 }
 
-void StageRunner::begin(const StepInput& input, BatchSource& source) try {
-  begin_step(input, source);
-  for (size_t i = 0; i < own().instructions.size(); ++i) act(i, source);
+void StageRunner::begin(std::span<const StepInput> inputs, BatchSource& source) try {
+  begin_steps(inputs, source);
+  for (size_t i = 0; i < own().instructions.size(); ++i)
+    if (own().instructions[i].step < int(inputs.size())) act(i, source);
   end_step(source);
 } catch (...) {
   if (!under_way_.empty()) timer().let_go();
@@ -96,6 +123,7 @@ StepResult StageRunner::finish() try {
   StepResult result;
   device_->before_end();
   numbers_->finish(result);
+  if (--under_way_.front().steps > 0) return result;
   under_way_.front().timer->finish();
   result.events = under_way_.front().times->finish();
   under_way_.pop_front();
@@ -105,19 +133,23 @@ StepResult StageRunner::finish() try {
   throw;
 }
 
-void StageRunner::begin_step(const StepInput& input, BatchSource& source) {
+void StageRunner::begin_steps(std::span<const StepInput> inputs, BatchSource& source) {
+  const StepInput& input = inputs.front();
   spoil_.set(numbers_->judged() ? poison_for(transport_.rank(), int64_t(input.step)) : std::nullopt);
   for (const auto& [stage, feed] : feeds_) feed->begin_step(source);
-  numbers_->begin_step(input);
-  messages_.begin_step(turns_);
+  numbers_->begin_steps(inputs);
+  messages_.begin_step(turns_, int(inputs.size()));
   clipped_ = false;
+  kept_ = -1;
   if (weights_) weights_->begin_step();
   if (sum_) sum_->begin_step();
   std::unique_ptr<StepTimes> times = device_->make_times(transport_.rank(), input.traced, sheet_);
-  under_way_.push_back({std::move(times), clock_ ? device_->make_timer(clock_, input.traced || sheet_)
-                                                 : std::make_unique<NodeTimer>()});
+  under_way_.push_back(
+      {std::move(times),
+       clock_ ? device_->make_timer(clock_, input.traced || sheet_) : std::make_unique<NodeTimer>(),
+       int(inputs.size())});
   device_->begin_step(input, numbers_->judged());
-  for (auto& [stage, calls] : calls_) calls.begin_step(input, timer(), spoil_);
+  for (auto& [stage, calls] : calls_) calls.begin_steps(inputs, timer(), spoil_);
 }
 
 void StageRunner::end_step(BatchSource& source) {
@@ -182,15 +214,15 @@ void StageRunner::start(const Action& action, const std::function<void()>& nodes
   });
 }
 
-void StageRunner::forward(const Action& action) {
+void StageRunner::forward(const Instruction& action) {
   start(
-      action, [&] { calls_.at(action.stage).forward(action.microbatch, *this); },
+      action, [&] { calls_.at(action.stage).forward(action.microbatch, action.behind, *this); },
       [&] { numbers_->check_forward(action.stage, action.microbatch); });
   numbers_->forward_started(action.stage, action.microbatch);
 }
 
 // The stage's last backward goes bucket by bucket, and each one's all-reduce begins when its nodes are done.
-void StageRunner::backward(const Action& action, size_t index) {
+void StageRunner::backward(const Instruction& action, size_t index) {
   NodeCalls& calls = calls_.at(action.stage);
   const bool last = sum_ && int(index) == last_gradient_;
   int end = calls.nodes();
@@ -198,11 +230,12 @@ void StageRunner::backward(const Action& action, size_t index) {
     Action part = action;
     part.bucket = k;
     const int first = buckets_[size_t(k)].first;
-    start(part, [&] { calls.backward(action.microbatch, action.verb, *this, first, end); }, {});
+    start(part, [&] { calls.backward(action.microbatch, action.verb, action.behind, *this, first, end); },
+          {});
     sum_->begin(k, transport_);
   }
   start(
-      action, [&] { calls.backward(action.microbatch, action.verb, *this, 0, end); },
+      action, [&] { calls.backward(action.microbatch, action.verb, action.behind, *this, 0, end); },
       [&] { numbers_->check_backward(action.stage, action.microbatch, action.verb); });
   if (last) sum_->begin(sum_->buckets() - 1, transport_);
 }
@@ -239,10 +272,12 @@ void StageRunner::clip_gradients() {
   if (const float factor = clip_(norm_->squares()); factor < 1) norm_->scale(factor);
 }
 
-void StageRunner::update(const Action& action) {
+void StageRunner::update(const Instruction& action) {
+  numbers_->begin_update(action.step);
   if (mode_ == Mode::evaluate || !may_update()) return;
   times().spend(Spent::update);
-  device_->start(action, by_node(), [&] { calls_.at(action.stage).update(); });
+  if (std::exchange(kept_, action.step) != action.step) model_.keep_weights();
+  device_->start(action, by_node(), [&] { calls_.at(action.stage).update(action.step); });
   if (!shards_) return;
   times().spend(Spent::transfer);
   shards_->gather_weights();

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -46,7 +47,8 @@ class StageRunner : private NodeObserver {
   // the plan and the profile. Where the plan shards the optimiser, the model must have the shards of this
   // plan and schedule. Collective where the transport is ordered: the ranks then agree on the order of
   // messages, and it throws Error when they find different ones. It also throws Error for a plan or a
-  // schedule that does not fit the model.
+  // schedule that does not fit the model, and where older weights can't be kept or be told apart. The model
+  // must keep as many of them as the schedule says (older_versions).
   StageRunner(RankModel&, const Profile& profile, const Plan&, const Schedule&, Mode, Transport&);
 
   // Runs one step. Collective over the ranks of the schedule. Throws Error when samples can't be had, when a
@@ -57,8 +59,12 @@ class StageRunner : private NodeObserver {
   // These run a step in two parts: `begin` starts all that a device does in a step, and `finish` waits for
   // the oldest step that was begun. In host memory `begin` does all of it. At most steps_at_once() steps may
   // be begun and not finished.
-  void begin(const StepInput&, BatchSource&);
+  void begin(const StepInput& input, BatchSource& source) { begin(std::span(&input, 1), source); }
   StepResult finish();
+  // Begins so many of the steps that the schedule has in a row. Each is finished by itself. Micro-batches,
+  // which the source is asked for, count on through all steps. The inputs must live until the last is
+  // finished.
+  void begin(std::span<const StepInput>, BatchSource&);
   int steps_at_once() const { return device_->steps_at_once(); }
 
   // With a clock, backward asks for its halves one after the other, so that each is timed (same bits).
@@ -84,21 +90,22 @@ class StageRunner : private NodeObserver {
   struct StepUnderWay {
     std::unique_ptr<StepTimes> times;
     std::unique_ptr<NodeTimer> timer;
+    int steps = 1;  // in a row, that are not finished
   };
   StepTimes& times() { return *under_way_.back().times; }  // of the step that is begun
   NodeTimer& timer() { return *under_way_.back().timer; }
-  void begin_step(const StepInput&, BatchSource&);
+  void begin_steps(std::span<const StepInput>, BatchSource&);
   void end_step(BatchSource&);
   void act(size_t index, BatchSource&);
   void execute(size_t index, BatchSource&);
-  void forward(const Action&);
-  void backward(const Action&, size_t index);
+  void forward(const Instruction&);
+  void backward(const Instruction&, size_t index);
   std::map<int, std::string> names_of_sums() const;
   void send(size_t index);
   void finish_weights();
   bool may_update();
   void clip_gradients();
-  void update(const Action&);
+  void update(const Instruction&);
   // Runs the nodes of an action, then checks their numbers, if `check` is not empty.
   void start(const Action&, const std::function<void()>& nodes, const std::function<void()>& check);
   bool by_node() { return timer().listens() || watch_ || spoil_.active(); }
@@ -119,6 +126,7 @@ class StageRunner : private NodeObserver {
   GradientClip clip_;
   double clip_alone_ = 0;
   bool clipped_ = false;  // the gradients of this step
+  int kept_ = -1;         // the last step before whose update the weights were kept
   Spoil spoil_;           // a fault on demand
   TimeSheet* sheet_ = nullptr;
 

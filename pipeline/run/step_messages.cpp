@@ -24,7 +24,8 @@ StepMessages::StepMessages(const RankProgram& program, Transport& transport, Ten
   };
 }
 
-void StepMessages::begin_step(const std::vector<Turn>& turns) {
+void StepMessages::begin_step(const std::vector<Turn>& turns, int steps) {
+  steps_ = steps;
   transport_.name_messages(namer_);
   transport_.begin_step(turns);
   post(first_);
@@ -33,6 +34,7 @@ void StepMessages::begin_step(const std::vector<Turn>& turns) {
 void StepMessages::post(const std::vector<size_t>& receives) {
   for (const size_t i : receives) {
     const Instruction& of = instructions_[i];
+    if (of.step >= steps_) continue;
     tickets_[i] =
         transport_.recv({of.channel, of.microbatch}, of.peer, tensor_(of.writes.front(), of.microbatch));
   }

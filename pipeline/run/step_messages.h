@@ -2,6 +2,7 @@
 // program says that its memory is free, and names each message for the watchdog.
 #pragma once
 
+#include <climits>
 #include <functional>
 #include <map>
 #include <memory>
@@ -23,8 +24,9 @@ class StepMessages {
   StepMessages(const RankProgram&, Transport&, TensorOf, const NameOf& name,
                std::map<int, std::string> more_names);
 
-  // Names the messages, tells the transport their order, if it keeps one, and posts the first receives.
-  void begin_step(const std::vector<Turn>& turns = {});
+  // Names the messages, tells the transport their order, if it keeps one, and posts the first receives: of so
+  // many of the steps that the program has in a row.
+  void begin_step(const std::vector<Turn>& turns = {}, int steps = INT_MAX);
   // These are about the instruction at the index: `send` posts its message, `wait` returns when it has
   // arrived, and `done` posts the receives that the instruction has freed memory for.
   void send(size_t index);
@@ -38,6 +40,7 @@ class StepMessages {
   Transport& transport_;
   const TensorOf tensor_;
   Transport::Namer namer_;
+  int steps_ = INT_MAX;                     // that are under way
   std::vector<size_t> first_;               // receives that nothing frees memory for
   std::vector<std::vector<size_t>> freed_;  // those that an instruction frees memory for
   std::vector<Transport::Ticket> tickets_;  // of receives that are posted

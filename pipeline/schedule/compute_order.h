@@ -16,7 +16,9 @@ struct Seat {
   int stage = 0, replica = 0, replicas = 1;
   int devices = 1;       // ranks that the plan has
   int devices_left = 1;  // ranks that have this stage or a later one
-  int microbatches = 0;  // of the step
+  int microbatches = 0;  // of all steps
+  int steps = 1;         // of the schedule
+  int microbatches_of_step() const { return microbatches / steps; }
   int count() const { return (microbatches - replica + replicas - 1) / replicas; }
   int microbatch(int n) const { return replica + n * replicas; }  // the seat's n-th
 };
@@ -24,7 +26,7 @@ using RankSeats = std::vector<Seat>;   // of one rank, ascending by stage
 using Seats = std::vector<RankSeats>;  // per rank
 
 // Returns the seats of every rank. `ranks` are those of every stage.
-Seats seats(const std::vector<std::vector<int>>& ranks, int microbatches);
+Seats seats(const std::vector<std::vector<int>>& ranks, int microbatches, int steps = 1);
 // Returns the seats of a rank. Throws Error when the plan gives it none.
 RankSeats seats_of(const Plan&, int rank, int microbatches);
 // Returns the only seat of a rank. Throws Error when the plan gives it none, or several.

@@ -17,13 +17,17 @@
 namespace antichain {
 namespace {
 
+constexpr std::string_view narayanan_2019 =
+    "Narayanan et al., \"PipeDream: Generalized Pipeline Parallelism for DNN Training\", SOSP 2019";
+constexpr std::string_view narayanan_2021 =
+    "Narayanan et al., \"Memory-Efficient Pipeline-Parallel DNN Training\", ICML 2021";
 constexpr std::string_view qi_2024 = "Qi et al., \"Zero Bubble Pipeline Parallelism\", ICLR 2024";
 constexpr std::string_view qi_2024_memory =
     "Qi et al., \"Pipeline Parallelism with Controllable Memory\", NeurIPS 2024";
 
 constexpr Policy table[] = {
     {.name = "1f1b",
-     .citation = "Narayanan et al., \"Memory-Efficient Pipeline-Parallel DNN Training\", ICML 2021",
+     .citation = narayanan_2021,
      .orders = orders::one_f_one_b,
      .in_flight = one_f_one_b_in_flight},
     {.name = "gpipe",
@@ -76,6 +80,28 @@ constexpr Policy table[] = {
      .placement = Placement::vee,
      .orders = orders::dual_pipe_v,
      .next_microbatches = orders::two_a_rank},
+    {.name = "2bw",
+     .citation = narayanan_2021,
+     .replicas = false,
+     .delay = orders::one_update,
+     .orders = orders::without_flush,
+     .in_flight = one_f_one_b_in_flight,
+     .next_microbatches = orders::one_a_rank},
+    {.name = "pipedream",
+     .citation = narayanan_2019,
+     .replicas = false,
+     .delay = orders::stages_behind,
+     .orders = orders::without_flush,
+     .in_flight = one_f_one_b_in_flight,
+     .next_microbatches = orders::one_microbatch},
+    {.name = "stale",
+     .citation = narayanan_2019,
+     .replicas = false,
+     .delay = orders::stages_behind,
+     .stashes = false,
+     .orders = orders::without_flush,
+     .in_flight = one_f_one_b_in_flight,
+     .next_microbatches = orders::one_microbatch},
     {.name = "forward-only",
      .trains = false,
      .placement = Placement::any,
@@ -121,8 +147,9 @@ ComputeOrders Policy::compute_orders(const Seats& seats) const {
                     "choose another schedule, or plan without replicas", ExitCode::usage);
     }
   }
-  check_placement(placement, stages, name);
-  check_microbatches(seats.front().front().microbatches, int(seats.size()));
+  const bool alone = asynchronous() && seats.size() == 1;  // it has the delays of all its stages
+  if (!alone) check_placement(placement, stages, name);
+  check_microbatches(seats.front().front().microbatches_of_step(), int(seats.size()));
   return orders(seats);
 }
 
@@ -131,7 +158,9 @@ void Policy::check_microbatches(int microbatches, int ranks) const {
   if (next != microbatches)
     throw Error(fmt::format("{} can't be run with {} micro-batch{} on {} rank{}", name, microbatches,
                             microbatches == 1 ? "" : "es", ranks, ranks == 1 ? "" : "s"),
-                fmt::format("give --microbatches {}, the next number that it can", next), ExitCode::usage);
+                fmt::format("give --microbatches {}, {}", next,
+                            next > microbatches ? "the next number that it can" : "the only number"),
+                ExitCode::usage);
 }
 
 InFlight Policy::in_flight_on(int ranks, int chunks, int microbatches) const {
@@ -170,7 +199,13 @@ std::vector<std::string> training_policies() {
   return names_where([](const Policy& row) { return row.trains; });
 }
 
+std::vector<std::string> synchronous_policies() {
+  return names_where([](const Policy& row) { return row.trains && !row.asynchronous(); });
+}
+
 std::string training_policies_in_words() { return in_words(training_policies()); }
+
+std::string asynchronous_policies_in_words() { return in_words(names_where(&Policy::asynchronous)); }
 
 std::string policies_in_words(Placement placement) {
   return in_words(names_where([&](const Policy& row) { return row.placement == placement; }));

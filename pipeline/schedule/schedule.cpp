@@ -40,6 +40,10 @@ bool learns(const Schedule& schedule) {
   return false;
 }
 
+bool has_delays(const Schedule& schedule) {
+  return std::ranges::any_of(schedule.delays, [](int delay) { return delay > 0; });
+}
+
 bool has_halves(const Schedule& schedule) {
   for (const auto& actions : schedule.ranks)
     for (const Action& a : actions)
@@ -51,6 +55,19 @@ bool has_votes(const Schedule& schedule) {
   return std::ranges::any_of(schedule.ranks, [](const auto& actions) {
     return std::ranges::find(actions, Verb::vote, &Action::verb) != actions.end();
   });
+}
+
+Schedule first_steps(const Schedule& schedule, int steps) {
+  if (steps >= schedule.steps) return schedule;
+  Schedule first = schedule;
+  first.microbatches = steps * schedule.microbatches_of_step(), first.steps = steps;
+  for (auto& actions : first.ranks) {
+    int updates = 0;
+    std::erase_if(actions, [&](const Action& a) {
+      return a.microbatch >= first.microbatches || (a.verb == Verb::update && updates++ >= steps);
+    });
+  }
+  return first;
 }
 
 Schedule with_votes(Schedule schedule) {
@@ -102,13 +119,14 @@ void check_seats(const Crossing& crossing, int microbatches) {
         "give fewer stages or micro-batches", ExitCode::usage);
 }
 
-Seats seats(const std::vector<std::vector<int>>& ranks, int microbatches) {
+Seats seats(const std::vector<std::vector<int>>& ranks, int microbatches, int steps) {
   Seats seats;
   for (size_t s = ranks.size(); s-- > 0;) {
     for (size_t i = 0; i < ranks[s].size(); ++i) {
       const size_t rank = size_t(ranks[s][i]);
       if (seats.size() <= rank) seats.resize(rank + 1);
-      seats[rank].insert(seats[rank].begin(), {int(s), int(i), int(ranks[s].size()), 0, 0, microbatches});
+      seats[rank].insert(seats[rank].begin(),
+                         {int(s), int(i), int(ranks[s].size()), 0, 0, microbatches, steps});
     }
     const auto seated = [](const RankSeats& of_rank) { return !of_rank.empty(); };
     const int devices_left = int(std::ranges::count_if(seats, seated));
@@ -131,27 +149,51 @@ Seat seat_of(const Plan& plan, int rank, int microbatches) {
   return seats_of(plan, rank, microbatches).front();
 }
 
-Schedule complete(const ComputeOrders& orders, const Crossing& crossing, const Seats& seats,
-                  int microbatches) {
-  Schedule schedule{.microbatches = microbatches};
+Schedule complete(const ComputeOrders& orders, const Crossing& crossing, const Seats& seats, int microbatches,
+                  int steps) {
+  Schedule schedule{.microbatches = microbatches, .steps = steps};
   for (size_t r = 0; r < seats.size(); ++r) {
     schedule.ranks.push_back(add_messages(orders[r], crossing));
-    add_updates(schedule.ranks.back(), seats[r], crossing);
+    if (steps == 1)
+      add_updates(schedule.ranks.back(), seats[r], crossing);
+    else
+      add_update_of_each_step(schedule.ranks.back(), schedule.microbatches_of_step());
   }
   return schedule;
 }
 
-Schedule compose(const Crossing& crossing, const Policy& policy, int microbatches) {
-  check_seats(crossing, microbatches);
-  const Seats seats = antichain::seats(crossing.ranks, microbatches);
-  return complete(policy.compute_orders(seats), crossing, seats, microbatches);
+int steps_in_a_row(const Policy& policy, const Crossing& crossing, int microbatches) {
+  constexpr int microbatches_a_rank = 100, most_microbatches = 4096;
+  int ranks = 0;
+  for (const auto& of_stage : crossing.ranks) ranks = std::max(ranks, 1 + std::ranges::max(of_stage));
+  if (!policy.asynchronous() || ranks == 1 || !crossing.weights.empty()) return 1;
+  const int all = std::min(microbatches_a_rank * (ranks - 1), most_microbatches - microbatches);
+  return std::max(1, (all + microbatches - 1) / microbatches);
 }
 
-Schedule make_schedule(const Profile& profile, const Plan& plan, const Policy& policy, int microbatches) {
+Schedule compose(const Crossing& crossing, const Policy& policy, int microbatches, int steps) {
+  check_seats(crossing, microbatches * steps);
+  const Seats seats = antichain::seats(crossing.ranks, microbatches * steps, steps);
+  Schedule schedule = complete(policy.compute_orders(seats), crossing, seats, microbatches * steps, steps);
+  for (int s = 0; policy.asynchronous() && s < crossing.stages(); ++s)
+    schedule.delays.push_back(policy.delay(s, crossing.stages()));
+  schedule.stashes = policy.stashes;
+  return schedule;
+}
+
+Schedule make_schedule(const Profile& profile, const Plan& plan, const Policy& policy, int microbatches,
+                       int steps) {
   validate(plan, profile);
-  const Schedule schedule = compose(crossing_of(profile, plan), policy, microbatches);
+  const Schedule schedule = compose(crossing_of(profile, plan), policy, microbatches, steps);
   validate(schedule, profile, plan);
   return schedule;
+}
+
+Schedule make_flowing_schedule(const Profile& profile, const Plan& plan, const Policy& policy,
+                               int microbatches) {
+  validate(plan, profile);
+  return make_schedule(profile, plan, policy, microbatches,
+                       steps_in_a_row(policy, crossing_of(profile, plan), microbatches));
 }
 
 }  // namespace antichain

@@ -64,7 +64,7 @@ struct Message {
 struct Action {
   Verb verb = Verb::forward;
   int stage = 0;
-  int microbatch = -1;  // of the whole step, not of one replica; −1 for reduce, vote and update
+  int microbatch = -1;  // of all replicas and steps; −1 for reduce, vote and update
   Message message;      // of send and recv
   int peer = -1;        // rank, of send and recv
   int bucket = -1;      // of reduce; −1 where all weights of the stage are one bucket
@@ -74,13 +74,29 @@ struct Action {
 struct Schedule {
   int microbatches = 0;
   std::vector<std::vector<Action>> ranks;
+  // A schedule may be of several steps in a row, between which the pipeline does not drain. Each has equally
+  // many micro-batches, which count on, and an update. There may be fewer steps: all others are left out
+  // (first_steps).
+  int steps = 1;
+  // Where training is asynchronous: by stage, how many updates the weights that it trains with are older than
+  // in synchronous training. A step's forwards read them whether or not newer ones are there already, so bits
+  // depend neither on time nor on where the pipeline drains. Else it is empty.
+  std::vector<int> delays = {};
+  bool stashes = true;  // whether backwards read the same weights; else they read the newest
+
+  int microbatches_of_step() const { return microbatches / steps; }
+  int delay(int stage) const { return delays.empty() ? 0 : delays[size_t(stage)]; }
 };
 std::string_view words_of(Flow);  // "activation", "gradient"; "gradient of shared weights"
+// Says whether any stage trains with older weights than the newest.
+bool has_delays(const Schedule&);
 // Returns the bytes of a message.
 int64_t message_bytes(const Profile&, const Message&);
 bool learns(const Schedule&);      // whether it has backwards: else it evaluates
 bool has_halves(const Schedule&);  // whether any backward is in two actions, I and W
 bool has_votes(const Schedule&);   // whether all ranks agree before they update
+// Returns the schedule of only so many of its steps, which keep their order.
+Schedule first_steps(const Schedule&, int steps);
 // Returns the schedule with a vote before the first update of every rank.
 Schedule with_votes(Schedule);
 
@@ -105,7 +121,9 @@ Schedule parse_schedule(const std::string& text, const std::string& origin);
 // micro-batches out of order (weight gradients accumulate in it, and buffers are used in turn); a micro-batch
 // on another replica than its turn says; a missing update; an all-reduce that a replica misses or that comes
 // before a gradient of it. Where a rank has two stages of which one uses the other's outputs, it is an error
-// as well when a forward or backward comes before what it uses.
+// as well when a forward or backward comes before what it uses. So are delays that are not one a stage, and
+// several steps where ranks have several stages, wait for each other, or update at another place than right
+// after a step's backwards.
 void validate(const Schedule&, const Profile& profile, const Plan&);
 
 // Returns the most micro-batches that each rank has in flight at once, from the beginning of a forward to the

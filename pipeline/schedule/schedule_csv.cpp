@@ -173,6 +173,9 @@ void check_places(const CsvSchedule& csv, const Crossing& crossing, const std::s
 }  // namespace
 
 std::string to_csv(const Schedule& schedule) {
+  if (!schedule.delays.empty())
+    throw Error("the CSV of PyTorch's pipelining has no delays, but the schedule trains with older weights",
+                "write a schedule file of another name than *.csv", ExitCode::usage);
   std::string text;
   for (const std::vector<Action>& actions : schedule.ranks) text += line_of(actions);
   return text;

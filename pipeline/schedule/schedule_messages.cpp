@@ -217,6 +217,21 @@ void add_all_reduces(std::vector<Action>& actions, int stage, int buckets) {
 
 }  // namespace
 
+void add_update_of_each_step(std::vector<Action>& actions, int microbatches_of_step) {
+  std::vector<Action> all;
+  bool due = false;
+  for (const Action& a : actions) {
+    if (due && a.verb != Verb::send) {
+      all.push_back({Verb::update, a.stage});
+      due = false;
+    }
+    all.push_back(a);
+    due = due || (a.verb == Verb::backward && (a.microbatch + 1) % microbatches_of_step == 0);
+  }
+  if (due) all.push_back({Verb::update, all.back().stage});
+  actions = std::move(all);
+}
+
 void add_updates(std::vector<Action>& actions, const std::vector<Seat>& of_rank, const Crossing& crossing) {
   const bool learns = std::any_of(actions.begin(), actions.end(), [](const Action& a) {
     return a.verb == Verb::backward || a.verb == Verb::backward_weight;

@@ -1,5 +1,9 @@
 // A schedule's text has one line a rank and one word an action. It reads back exactly.
 //
+// A line "steps" says that the micro-batches are those of so many steps in a row.
+// A line "delays" names by stage how many updates old the weights are that it trains with, where any are not
+// the newest; "forward-delays" says that only its forwards read them.
+//
 //   word      = stage letter [micro-batch, or the bucket of an all-reduce] [":" message arrow rank]
 //   message   = "a" node                 the output of a node (a number, as in the plan)
 //             | "a" node "." consumer    the same for the stage of this consumer, where the receiving rank
@@ -17,6 +21,7 @@
 //   0A2            those of its bucket 2, where there are several
 //   0U             stage 0 updates its weights
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -55,6 +60,8 @@ constexpr std::string_view flows = "agw";  // in their order
 
 constexpr int largest_number = 9'999'999;
 constexpr int largest_microbatches = 65'536;
+constexpr int largest_delay = 1'024;
+constexpr std::string_view delays = "delays", forward_delays = "forward-delays";
 
 bool has(const Schedule& schedule, Verb verb) {
   return std::ranges::any_of(schedule.ranks, [&](const auto& actions) {
@@ -171,10 +178,14 @@ class Parser {
       if (!(words >> first) || first[0] == '#') continue;
       if (first == "microbatches")
         read_microbatches(words);
+      else if (first == "steps")
+        read_steps(words);
+      else if (first == delays || first == forward_delays)
+        read_delays(words, first);
       else if (first == "rank")
         read_rank(words);
       else
-        fail(first, "a line starts with \"microbatches\", \"rank\" or #");
+        fail(first, "a line starts with \"microbatches\", \"steps\", \"delays\", \"rank\" or #");
     }
     if (schedule_.microbatches == 0) fail("", "the line \"microbatches <number>\" is missing");
     if (schedule_.ranks.empty()) fail("", "there is no line \"rank 0: …\"");
@@ -199,6 +210,33 @@ class Parser {
     if (schedule_.microbatches != 0) fail("microbatches", "given twice");
     if (!schedule_.ranks.empty()) fail("microbatches", "comes before the ranks");
     schedule_.microbatches = *number;
+  }
+
+  void read_steps(std::istringstream& words) {
+    std::string word, more;
+    words >> word;
+    Reader reader(word);
+    const std::optional<int> number = reader.number();
+    if (schedule_.microbatches == 0) fail("steps " + word, "the line \"microbatches <number>\" comes first");
+    if (!number || !reader.empty() || *number < 1 || schedule_.microbatches % *number != 0)
+      fail(word, fmt::format("not a number of steps that share {} micro-batches", schedule_.microbatches));
+    if (words >> more) fail(more, "nothing may follow the number of steps");
+    if (!schedule_.ranks.empty()) fail("steps", "comes before the ranks");
+    schedule_.steps = *number;
+  }
+
+  void read_delays(std::istringstream& words, const std::string& first) {
+    if (!schedule_.delays.empty()) fail(first, "delays are given twice");
+    if (!schedule_.ranks.empty()) fail(first, "comes before the ranks");
+    for (std::string word; words >> word;) {
+      Reader reader(word);
+      const std::optional<int> delay = reader.number();
+      if (!delay || !reader.empty() || *delay > largest_delay)
+        fail(word, fmt::format("not a delay from 0 to {}", largest_delay));
+      schedule_.delays.push_back(*delay);
+    }
+    if (schedule_.delays.empty()) fail(first, "a delay for each stage is missing");
+    schedule_.stashes = first == delays;
   }
 
   void read_rank(std::istringstream& words) {
@@ -253,6 +291,10 @@ std::string print(const Action& action) {
 
 std::string print(const Schedule& schedule) {
   std::string text = legend(schedule) + fmt::format("microbatches {}\n", schedule.microbatches);
+  if (schedule.steps > 1) text += fmt::format("steps {}\n", schedule.steps);
+  if (!schedule.delays.empty())
+    text +=
+        fmt::format("{} {}\n", schedule.stashes ? delays : forward_delays, fmt::join(schedule.delays, " "));
   for (size_t r = 0; r < schedule.ranks.size(); ++r) {
     text += fmt::format("rank {}:", r);
     for (const Action& action : schedule.ranks[r]) text += " " + print(action);

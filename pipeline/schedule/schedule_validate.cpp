@@ -72,7 +72,13 @@ class Validator {
       throw Error(
           fmt::format("the schedule has {} ranks, but the plan has {}", schedule_.ranks.size(), ranks_));
     if (schedule_.microbatches < 1) throw Error("the schedule has no micro-batches");
+    if (schedule_.steps < 1 || schedule_.microbatches % schedule_.steps != 0)
+      throw Error(fmt::format("the schedule's {} micro-batches are not those of {} equal steps",
+                              schedule_.microbatches, schedule_.steps));
     check_seats(crossing_, schedule_.microbatches);
+    if (!schedule_.delays.empty() && int(schedule_.delays.size()) != stages_)
+      throw Error(fmt::format("the schedule has {} delays, but the plan has {} stages",
+                              schedule_.delays.size(), stages_));
   }
 
   // Every action is known, on the right rank, and there once.
@@ -81,8 +87,9 @@ class Validator {
     for (size_t i = 0; i < actions.size(); ++i) {
       const Action& action = actions[i];
       check_fields(rank, action);
-      if (action.microbatch < 0 ? std::ranges::find(actions, action) != actions.begin() + int(i)
-                                : std::exchange(places_[place(action)], int(i)) >= 0)
+      if (action.microbatch < 0
+              ? std::count(actions.begin(), actions.begin() + int(i), action) >= most(action)
+              : std::exchange(places_[place(action)], int(i)) >= 0)
         fail(rank, action,
              action.verb == Verb::recv && action.message.flow == Flow::gradient
                  ? "is there twice: a gradient would be used twice"
@@ -90,6 +97,8 @@ class Validator {
       training_ = training_ || learns(action);
     }
   }
+
+  int most(const Action& a) const { return a.verb == Verb::update ? schedule_.steps : 1; }
 
   static bool learns(const Action& a) {
     return a.verb == Verb::update || joins(a.verb) || (computes(a.verb) && a.verb != Verb::forward) ||
@@ -194,6 +203,7 @@ class Validator {
   // a step, when the gradients of all its stages are there.
   void check_update(int s, int rank) const {
     const Action update{Verb::update, s};
+    if (schedule_.steps > 1) return check_steps(s, rank, update);
     const std::vector<Action> reduces = reduces_of(s);
     must_be(rank, update);
     for (size_t k = 0; k < reduces.size(); ++k) {
@@ -206,6 +216,30 @@ class Validator {
         if (crossing_.rank_of(of, m) == rank)
           must_precede(rank, adds_weights(of, m), of == s && !reduces.empty() ? reduces.front() : update,
                        of == s ? "" : ": a rank updates after all its backwards");
+  }
+
+  // Of several steps, each updates after its backwards and before those of the next. Nothing else may keep
+  // ranks from going on.
+  void check_steps(int s, int rank, const Action& update) const {
+    std::vector<int> updates;
+    const std::vector<Action>& actions = schedule_.ranks[size_t(rank)];
+    for (const Action& a : actions) {
+      if (a.stage != s || joins(a.verb) || a.message.flow == Flow::weight)
+        fail(rank, a,
+             "is in a schedule of several steps, which is for one stage a rank, without replicas, votes and "
+             "shared weights");
+      if (a == update) updates.push_back(int(&a - actions.data()));
+    }
+    if (int(updates.size()) != schedule_.steps)
+      fail(rank, update,
+           fmt::format("is there {} times, but the schedule has {} steps", updates.size(), schedule_.steps));
+    for (int m = 0; m < schedule_.microbatches; ++m) {
+      const auto step = size_t(m / schedule_.microbatches_of_step());
+      const Action backward = adds_weights(s, m);
+      const int at = find(rank, backward);
+      if (at > updates[step] || (step > 0 && at < updates[step - 1]))
+        fail(rank, backward, fmt::format("does not come between the updates of its step and the one before"));
+    }
   }
 
   // All ranks vote or none does, once each, between the last of a rank's gradients and its first update.

@@ -51,30 +51,37 @@ void begin_at_zero(Timeline& timeline) {
   for (Event& event : timeline.events) event = later(event, -first_s);
 }
 
-Timeline repeated(const Timeline& timeline, int steps) {
+void share_out(Timeline& timeline, const Schedule& schedule) {
+  timeline.steps = schedule.steps;
+  timeline.step_s /= schedule.steps, timeline.period_s /= schedule.steps;
+  for (double& busy_s : timeline.busy_s) busy_s /= schedule.steps;
+}
+
+Timeline repeated(const Timeline& timeline, int runs) {
+  const double run_s = timeline.period_s * timeline.steps;
   Timeline all = timeline;
   all.events.clear();
   for (size_t begin = 0, end = 0; begin < timeline.events.size(); begin = end) {
     while (end < timeline.events.size() && timeline.events[end].rank == timeline.events[begin].rank) ++end;
-    for (int step = 0; step < steps; ++step)
-      for (size_t i = begin; i < end; ++i)
-        all.events.push_back(later(timeline.events[i], step * timeline.period_s));
+    for (int run = 0; run < runs; ++run)
+      for (size_t i = begin; i < end; ++i) all.events.push_back(later(timeline.events[i], run * run_s));
   }
   return all;
 }
 
 Timeline one_period(const Timeline& timeline) {
-  if (timeline.period_s <= 0 || timeline.period_s >= timeline.length_s()) return timeline;
+  const double period_s = timeline.period_s * timeline.steps;
+  if (period_s <= 0 || period_s >= timeline.length_s()) return timeline;
   Timeline folded = timeline;
   folded.events.clear();
   for (const Event& event : timeline.events) {
-    const double turns = std::floor(event.start_s / timeline.period_s);
-    Event first = later(event, -turns * timeline.period_s);
-    const double rest_s = first.end_s - timeline.period_s;
+    const double turns = std::floor(event.start_s / period_s);
+    Event first = later(event, -turns * period_s);
+    const double rest_s = first.end_s - period_s;
     if (rest_s > 0) {
       Event second = first;
-      second.start_s = 0, second.end_s = std::min(rest_s, timeline.period_s);
-      first.end_s = timeline.period_s;
+      second.start_s = 0, second.end_s = std::min(rest_s, period_s);
+      first.end_s = period_s;
       folded.events.push_back(second);
     }
     folded.events.push_back(first);

@@ -22,10 +22,12 @@ struct Span {
 };
 
 struct Timeline {
-  std::vector<Event> events;        // by rank, then in order of execution
+  std::vector<Event> events;  // by rank, then in order of execution
+  // Where the schedule has several steps in a row, the next three are a step's share of them all.
   double step_s = 0;                // from an empty pipeline to an empty one
   double period_s = 0;              // from a step to the next; equals step_s where steps do not overlap
   std::vector<double> busy_s;       // per rank: forward, backward and update
+  int steps = 1;                    // of the events
   double length_s() const;          // from the first action's start to the last one's end
   double bubble_fraction() const;   // idle rank-seconds / all rank-seconds of a period
   std::vector<Span> spans() const;  // per rank: waiting for the first message does not count
@@ -34,10 +36,12 @@ struct Timeline {
 
 // Moves the timeline so that its first action begins at 0.
 void begin_at_zero(Timeline&);
-// Returns the timeline of so many steps in a row, each a period after the one before.
-Timeline repeated(const Timeline&, int steps);
-// Returns what happens within one period of the steady state, from 0 to period_s. What a step does after
-// period_s stands at the beginning, as the end of the step before.
+// Returns the timeline of so many runs of the schedule, each its steps' periods after the one before.
+Timeline repeated(const Timeline&, int runs);
+// Makes the figures those of one step, where they are of all that the schedule has.
+void share_out(Timeline&, const Schedule&);
+// Returns what happens within one period of the steady state, from 0 to its end. What a step does later
+// stands at the beginning, as the end of the step before.
 Timeline one_period(const Timeline&);
 
 }  // namespace antichain

@@ -114,6 +114,7 @@ Timeline Player::timeline(Steps steps) {
   if (period < step_s) play(), timeline = played();
   timeline.step_s = step_s, timeline.period_s = period;
   if (period < step_s) begin_at_zero(timeline);
+  share_out(timeline, schedule_);
   return timeline;
 }
 

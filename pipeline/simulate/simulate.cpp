@@ -47,12 +47,15 @@ Player::Transits links(const Schedule& schedule, const Plan& plan, const Profile
 
 Pace pace_of(const Profile& profile, const Plan& plan, const Policy& policy, int microbatches,
              const Cluster& cluster, bool even, Steps steps) {
-  const Schedule schedule = compose(crossing_of(profile, plan), policy, microbatches);
+  const Crossing crossing = crossing_of(profile, plan);
+  const Schedule schedule =
+      compose(crossing, policy, microbatches, steps_in_a_row(policy, crossing, microbatches));
   ActionSeconds seconds(plan, profile, cluster, schedule);
   if (even) seconds.make_even();
   Player player(schedule, plan, cluster, seconds, links(schedule, plan, profile, cluster, seconds));
   const double step_s = player.play();
-  return {step_s, steps == Steps::apart ? step_s : player.period_s(step_s)};
+  const double period_s = steps == Steps::apart ? step_s : player.period_s(step_s);
+  return {step_s / schedule.steps, period_s / schedule.steps};
 }
 
 }  // namespace

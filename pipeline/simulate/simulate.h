@@ -39,8 +39,8 @@ namespace antichain {
 // lacks.
 Timeline simulate(const Schedule&, const Plan&, const Profile&, const Cluster&, Steps = Steps::apart);
 
-// Returns Timeline::step_s, bit for bit, of the schedule that make_schedule makes, in a fraction of the time.
-// Planners use it to compare plans. It validates nothing: the plan must be valid.
+// Returns Timeline::step_s, bit for bit, of the schedule that make_flowing_schedule makes, in a fraction of
+// the time. Planners use it to compare plans. It validates nothing: the plan must be valid.
 double step_s(const Profile&, const Plan&, const Policy&, int microbatches, const Cluster&);
 // Returns Timeline::step_s and Timeline::period_s of the same schedule.
 Pace pace(const Profile&, const Plan&, const Policy&, int microbatches, const Cluster&, Steps);

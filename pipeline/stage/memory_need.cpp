@@ -11,6 +11,7 @@
 #include "framework/update_scratch.h"
 #include "partition/plan/stage_cost.h"
 #include "pipeline/program/shards.h"
+#include "pipeline/program/weight_versions.h"
 #include "pipeline/schedule/policy.h"
 
 namespace antichain {
@@ -26,6 +27,11 @@ int64_t weight_bytes(const Node& node) {
   for (const ParamSpec& buffer : node.signature.buffers)
     bytes += TensorSpec{buffer.shape, buffer.dtype}.bytes();
   return bytes;
+}
+
+// Returns what one older version of the weights takes.
+int64_t version_bytes(const Node& node) {
+  return trains(node) || !node.signature.buffers.empty() ? weight_bytes(node) - param_bytes(node, false) : 0;
 }
 
 // Returns the bytes of slots that only other replicas have.
@@ -100,6 +106,8 @@ MemoryNeed step_need(const Graph& graph, const Optimiser& optimiser, const Profi
                              mode == Mode::train ? update_scratch_bytes(optimiser, graph[id]) : 0});
     need.code += graph[id].lowering.code_bytes;
   }
+  for (const auto& [id, count] : older_versions(schedule, plan, rank))
+    need.step.versions += count * version_bytes(graph[id]);
   return need;
 }
 
@@ -107,7 +115,8 @@ MemoryNeed memory_need(const Graph& graph, const Optimiser& optimiser, const Pro
                        const Plan& plan, const Schedule& training, int rank, int64_t image_bytes,
                        bool keeps_weights) {
   const std::vector<NodeId> nodes = nodes_of_rank(plan, rank);
-  const Schedule evaluation = make_schedule(profile, plan, Policy::forward_only, training.microbatches);
+  const Schedule evaluation =
+      make_schedule(profile, plan, Policy::forward_only, training.microbatches_of_step());
   MemoryNeed need = step_need(graph, optimiser, profile, plan, training, rank);
   need.evaluation =
       shares_of_step(graph, optimiser, profile, plan, evaluation, rank, Mode::evaluate).activations();

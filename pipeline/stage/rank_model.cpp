@@ -12,7 +12,8 @@
 namespace antichain {
 
 RankModel::RankModel(const Graph& lowered, std::vector<NodeId> nodes, Context& context, uint64_t seed,
-                     std::shared_ptr<const Optimiser> optimiser, Shards shards)
+                     std::shared_ptr<const Optimiser> optimiser, Shards shards,
+                     const std::map<NodeId, int>& versions)
     : graph_(lowered),
       nodes_(std::move(nodes)),
       context_(context),
@@ -55,8 +56,42 @@ RankModel::RankModel(const Graph& lowered, std::vector<NodeId> nodes, Context& c
     for (const TensorSpec& spec : node.lowering.prepared) state.prepared.push_back(backend.tensor(spec));
   }
   lay_out_gradients();
-  begin_averages();
+  for (const auto& [id, count] : versions) add_older(id, count);
+  begin_run();
   prepare();
+}
+
+// What is not trained is the same in all versions.
+void RankModel::add_older(NodeId id, int count) {
+  NodeState& state = state_.at(id);
+  if (state.buffers.empty() && !trains(graph_[id])) return;
+  const auto room = [&](const Tensor& t) { return context_.backend().tensor(t.spec()); };
+  for (int k = 0; k < count; ++k) {
+    NodeWeights& older = state.older.emplace_back();
+    for (size_t i = 0; i < state.params.size(); ++i)
+      older.params.push_back(state.gradients[i] ? room(state.params[i]) : state.params[i]);
+    std::ranges::transform(state.buffers, std::back_inserter(older.buffers), room);
+    std::ranges::transform(state.prepared, std::back_inserter(older.prepared), room);
+  }
+}
+
+void RankModel::copy_weights(NodeId id, const NodeWeights& to) const {
+  const NodeState& state = state_.at(id);
+  const auto copy = [&](const std::vector<Tensor>& from, const std::vector<Tensor>& into) {
+    for (size_t i = 0; i < from.size(); ++i)
+      if (from[i].raw() != into[i].raw()) context_.backend().copy(context_, from[i], into[i]);
+  };
+  copy(state.params, to.params);
+  copy(state.buffers, to.buffers);
+  copy(state.prepared, to.prepared);
+}
+
+void RankModel::keep_weights() {
+  for (auto& [id, state] : state_) {
+    if (state.older.empty()) continue;
+    std::rotate(state.older.begin(), state.older.end() - 1, state.older.end());
+    copy_weights(id, state.older.front());
+  }
 }
 
 std::optional<ParamUse> RankModel::use_of(const ParamUse& use) const {
@@ -130,7 +165,9 @@ std::unique_ptr<Update> RankModel::make_update(const std::vector<NodeId>& nodes)
   return context_.backend().make_update(optimiser_, context_, std::move(all));
 }
 
-void RankModel::begin_averages() {
+void RankModel::begin_run() {
+  for (const auto& [id, state] : state_)
+    for (const NodeWeights& older : state.older) copy_weights(id, older);
   if (!averaged(*optimiser_)) return;
   for (const auto& [id, state] : state_)
     for (size_t i = 0; i < state.params.size(); ++i)
@@ -155,7 +192,11 @@ bool RankModel::swap_averages() {
 }
 
 void RankModel::prepare() {
-  for (auto& [id, state] : state_) prepare(state);
+  for (auto& [id, state] : state_) {
+    prepare(state);
+    for (const NodeWeights& older : state.older)
+      if (!older.prepared.empty()) state.kernel->prepare(context_, older.params, older.prepared);
+  }
 }
 
 void RankModel::prepare(NodeState& state) {

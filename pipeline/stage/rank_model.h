@@ -17,21 +17,33 @@
 
 namespace antichain {
 
+// The weights of a node as its kernel reads them: parameters, buffers, and what the kernel made of the
+// parameters. Parameters go by the index of Signature::params, buffers by that of Signature::buffers, and
+// prepared by that of Lowering::prepared.
+struct NodeWeights {
+  std::vector<Tensor> params, buffers, prepared;
+};
+
 // A NodeState is everything of one node that outlives a step. Tensors are in the device's memory and the
-// lowering's layouts. params, gradients and slots go by the index of Signature::params, a parameter's slots
-// by the optimiser's order, buffers by the index of Signature::buffers, and prepared by that of
-// Lowering::prepared. The gradient of a frozen parameter is an empty tensor.
-struct NodeState {
+// lowering's layouts. Gradients and slots go by the index of Signature::params, and a parameter's slots by
+// the optimiser's order. The gradient of a frozen parameter is an empty tensor.
+struct NodeState : NodeWeights {  // the newest
   std::unique_ptr<Kernel> kernel;
-  std::vector<Tensor> params, gradients, buffers;
+  std::vector<Tensor> gradients;
   // Where replicas share out the optimiser's state, `shares` say who has which part of each parameter's
   // slots. Then the slots here are of this rank's part, if it has one; nobody's share is everybody's.
   std::vector<std::vector<Tensor>> slots;
   std::vector<std::vector<Share>> shares;
-  std::vector<Tensor> prepared;  // what the kernel made of the parameters
   // Whether a parameter is one that an earlier node of the rank has. Then value and slots are the same
   // tensors, and that node's update is the only one. Gradients are always the node's own.
   std::vector<bool> again;
+  // Where training is asynchronous: the weights before the last update, before the one before it, …
+  std::vector<NodeWeights> older;
+
+  // Returns those of so many updates ago. What no update changes has one version.
+  const NodeWeights& weights(int behind) const {
+    return behind == 0 || older.empty() ? *this : older[size_t(behind) - 1];
+  }
 };
 
 class RankModel {
@@ -40,9 +52,11 @@ class RankModel {
   // whichever rank they live. Throws Error when the backend has no kernel for an operator, no update for the
   // optimiser, or no memory. The graph and the context must outlive the model. With shards of the optimiser's
   // state, the model has this replica's, and an update leaves the other replicas' parts of the weights and
-  // all that is prepared of weights as they are (pipeline/run/shard_exchange.h).
+  // all that is prepared of weights as they are (pipeline/run/shard_exchange.h). It keeps as many older
+  // versions of a node's weights as `versions` say (pipeline/program/weight_versions.h).
   RankModel(const Graph& lowered, std::vector<NodeId> nodes, Context&, uint64_t seed,
-            std::shared_ptr<const Optimiser> = default_optimiser(), Shards = {});
+            std::shared_ptr<const Optimiser> = default_optimiser(), Shards = {},
+            const std::map<NodeId, int>& versions = {});
 
   const Graph& graph() const { return graph_; }
   const std::vector<NodeId>& nodes() const { return nodes_; }
@@ -74,10 +88,12 @@ class RankModel {
   std::unique_ptr<Update> make_update(const std::vector<NodeId>& nodes) const;
   // Has every kernel prepare its parameters. Call it after setting their values in any other way.
   void prepare();
+  // Makes the newest weights the youngest of the older ones, where there are any. Call it before each update.
+  void keep_weights();
 
-  // Where the optimiser keeps an average of the weights (framework/averaged.h), sets it to the weights. Call
-  // it after giving a new run its weights.
-  void begin_averages();
+  // Sets older weights, and the average of the weights that the optimiser may keep (framework/averaged.h), to
+  // the weights. Call it after giving a new run its weights, and prepare() after it.
+  void begin_run();
   // Exchanges weights and averages, and prepares what they are now, unless other replicas have parts of them
   // (swap_averages in pipeline/run/shard_exchange.h). Returns false where there are no averages.
   bool swap_averages();
@@ -88,6 +104,8 @@ class RankModel {
 
  private:
   void prepare(NodeState&);
+  void add_older(NodeId, int count);
+  void copy_weights(NodeId, const NodeWeights& to) const;
   void lay_out_gradients();
   std::vector<Trained> trained(NodeId) const;
   void prepare_after_update(NodeId);

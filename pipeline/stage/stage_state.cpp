@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "framework/files/checkpoint_folder.h"
 #include "framework/files/hdf5.h"
@@ -18,8 +19,21 @@ std::string path_of(const std::string& group, const std::string& name) {
   return group.empty() ? name : group + "/" + name;
 }
 
+// Returns the uses that have older weights of their own: the first, or all. The first is of the earliest
+// stage, so no other one has more.
+std::vector<ParamUse> uses(const Graph& graph, const StateEntry& e, bool all) {
+  const auto shared = graph.shared().find(e.name);
+  return all && !e.buffer && shared != graph.shared().end()
+             ? std::vector<ParamUse>(shared->second.begin(), shared->second.end())
+             : std::vector<ParamUse>{{e.node, e.index}};
+}
+
+// Names the group of the weights of so many updates ago.
+constexpr std::string_view behind_group = "behind-";
+std::string behind(size_t updates) { return fmt::format("{}{}", behind_group, updates); }
+
 struct Entry {
-  std::string name, group;  // the slot's name, else ""
+  std::string name, group;  // the slot's name, "behind-K" for an older version, else ""
   const ParamSpec* spec = nullptr;
   Tensor value;             // the stage's own
   ParamUse use;             // of a parameter, where it is
@@ -58,6 +72,15 @@ std::vector<Entry> entries(const RankModel& model, bool copies) {
     all.push_back({e.name, group, e.spec, value, at, lies.spec(), own, is_slot && !state.shares[i].empty()});
   };
   for_each_tensor(model.graph(), model.optimiser(), visit);
+  for (const StateEntry& e : state_entries(model.graph()))
+    for (const ParamUse& at : uses(model.graph(), e, copies)) {
+      if (!model.owns(at.node)) continue;
+      const std::vector<NodeWeights>& older = model[at.node].older;
+      for (size_t k = 0; k < older.size(); ++k) {
+        const Tensor& value = (e.buffer ? older[k].buffers : older[k].params)[size_t(at.param)];
+        all.push_back({e.name, behind(k + 1), e.spec, value, at, value.spec(), {0, value.bytes()}});
+      }
+    }
   return all;
 }
 
@@ -82,7 +105,23 @@ const CheckpointFile& file_with(const Manifest& manifest, const CheckpointTensor
                     "it is a checkpoint of another network");
       }
   throw Error(fmt::format("{} has no tensor '{}'", checkpoint, wanted.path),
-              "it is a checkpoint of another network");
+              wanted.path.starts_with(behind_group)
+                  ? "its run had other delays: resume with its --schedule and cut"
+                  : "it is a checkpoint of another network");
+}
+
+// A run with smaller delays would go on with other weights than the checkpoint's.
+void check_versions(const RankModel& model, const Manifest& manifest, const std::string& checkpoint) {
+  std::set<std::string> there;
+  for (const CheckpointFile& file : manifest.files)
+    for (const CheckpointTensor& tensor : file.tensors)
+      if (tensor.path.starts_with(behind_group)) there.insert(tensor.path);
+  for (const StateEntry& e : state_entries(model.graph()))
+    if (const size_t most = model.owns(e.node) ? model[e.node].older.size() : 0;
+        model.owns(e.node) && there.contains(path_of(behind(most + 1), e.name)))
+      throw Error(fmt::format("{} has '{}', weights older than this run trains with", checkpoint,
+                              path_of(behind(most + 1), e.name)),
+                  "resume with the --schedule and the cut of its run", ExitCode::usage);
 }
 
 // Memory for one tensor after the other, as much as the largest needs.
@@ -178,6 +217,7 @@ StateBytes state_bytes(const RankModel& model) {
 }
 
 void restore(RankModel& model, const std::string& checkpoint, const Manifest& manifest) {
+  check_versions(model, manifest, checkpoint);
   std::map<const CheckpointFile*, std::vector<Entry>> wanted;
   for (const CheckpointFile& file : manifest.files) wanted[&file];
   for (const Entry& entry : entries(model, true))

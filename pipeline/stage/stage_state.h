@@ -1,6 +1,7 @@
-// This is all that a stage has to remember between two steps: parameters and buffers by name, and the
-// optimiser's slots as "SLOT/NAME". The state exists in the form that files have (plain layout), and as a
-// copy in host memory, which is taken quickly and written to files later.
+// This is all that a stage has to remember between two steps: parameters and buffers by name, the optimiser's
+// slots as "SLOT/NAME", and, where training is asynchronous, the weights of k updates ago as "behind-K/NAME".
+// The state exists in the form that files have (plain layout), and as a copy in host memory, which is taken
+// quickly and written to files later.
 #pragma once
 
 #include <functional>

@@ -3,7 +3,9 @@
 namespace antichain {
 
 void LoaderSource::fill(std::string_view input, int microbatch, const Tensor& out) {
-  loader_.fill(input, position, microbatch, out);
+  const int64_t batch = position.batch + microbatch / microbatches_, all = sampler().batches();
+  loader_.fill(input, {.epoch = position.epoch + batch / all, .batch = batch % all},
+               microbatch % microbatches_, out);
 }
 
 void LoaderSource::fill_next(std::string_view input, int microbatch, const Tensor& out) {

@@ -1,5 +1,5 @@
 // A LoaderSource gives the runner samples of a data set: the inputs that a loader fills, of the batch at a
-// position that the caller moves.
+// position that the caller moves. Micro-batches beyond a batch are those of the next ones.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ namespace antichain {
 class LoaderSource : public BatchSource {
  public:
   LoaderSource(std::shared_ptr<const DataSet> data, const LoaderOptions& options)
-      : loader_(std::move(data), options) {}
+      : loader_(std::move(data), options), microbatches_(options.microbatches) {}
 
   void fill(std::string_view input, int microbatch, const Tensor& out) override;
   const RawImages* raw(std::string_view input) const override;
@@ -29,6 +29,7 @@ class LoaderSource : public BatchSource {
 
  private:
   Loader loader_;
+  const int microbatches_;  // of a batch
   std::optional<BatchPosition> drawn_;
 };
 

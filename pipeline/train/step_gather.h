@@ -30,7 +30,7 @@ class StepResults {
 };
 
 // Collective. The result is on rank 0, and empty elsewhere. A traced step has one event per action, in the
-// schedule's order, so only the times travel.
+// order of the schedule that was run, so only the times travel.
 std::vector<Event> gather_events(Job&, const Schedule&, const std::vector<Event>& mine);
 
 }  // namespace antichain

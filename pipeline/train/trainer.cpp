@@ -52,8 +52,8 @@ class Trainer {
         options_(options),
         observer_(observer),
         schedule_(schedule),
-        seat_(seats_of(plan, transport.rank(), schedule.microbatches).front()),
-        evaluation_(make_schedule(profile, plan, Policy::forward_only, schedule.microbatches)),
+        seat_(seats_of(plan, transport.rank(), schedule.microbatches_of_step()).front()),
+        evaluation_(make_schedule(profile, plan, Policy::forward_only, schedule.microbatches_of_step())),
         training_(model, profile, plan, schedule, Mode::train, transport),
         testing_(model, profile, plan, evaluation_, Mode::evaluate, transport),
         train_samples_(data.train, loading(model, true)),
@@ -76,7 +76,10 @@ class Trainer {
         period_s_before_(options.start.epoch_s) {
     ANTICHAIN_CHECK(!agrees() || lag() == 0, "steps are apart where ranks agree before an update");
     training_.set_judge(
-        [this](const NumberReport& mine) { return nan_policy_.may_update(mine, begun_.front().step); },
+        [this](const NumberReport& mine) {
+          const size_t step = in_a_row() ? judged_++ : 0;
+          return nan_policy_.may_update(mine, begun_[step].step);
+        },
         agrees());
     if (options.clip_norm > 0 && job_.size() == 1)
       training_.set_clip(options.clip_norm);
@@ -96,10 +99,11 @@ class Trainer {
       if (ends_period()) begin_period();
       const bool traced = position_.step == traced_step();
       if (traced) begin_together();
-      begin_step(traced);
+      const int count = steps_to_begin();
+      begin_steps(count, traced);
       while (int(begun_.size()) >= (traced ? 1 : steps_at_once())) end_step();
-      if (traced) result.events = gather_events(job_, schedule_, events_);
-      pass_boundary();
+      if (traced) result.events = gather_events(job_, first_steps(schedule_, count), events_);
+      pass_boundary(count);
       if (ends_period()) end_period();
     }
     drain();
@@ -174,29 +178,48 @@ class Trainer {
     float rate = 0;
     Clock::time_point start;
     double seconds = 0;
+    int of = 1;  // those that began with it, where it is the first of them; else 0
   };
 
-  void begin_step(bool traced) {
-    BegunStep begun{.step = position_.step, .epoch = position_.epoch};
-    job_.activity().doing(fmt::format("beginning of step {}", begun.step));
-    fault_point(job_.rank(), begun.step);
-    place_source();
-    begun.rate = options_.rate(begun.step);
-    begun.start = Clock::now();
-    begun_.push_back(begun);
-    training_.begin({.step = uint64_t(begun.step),
-                     .seed = options_.seed,
-                     .batch = options_.batch,
-                     .rate = begun.rate,
-                     .traced = traced,
-                     .means = means_.means_of_batch(train_samples_, seat_.microbatches, options_.batch)},
-                    train_samples_);
-    ++position_.step;
-    if (++position_.batch == per_epoch_) ++position_.epoch, position_.batch = 0;
+  bool in_a_row() const { return schedule_.steps > 1; }
+  // Returns how many of the steps in a row come before the pipeline has to drain.
+  int steps_to_begin() const {
+    const int64_t to_evaluation = period_ - position_.step % period_;
+    int64_t count = std::min({int64_t(schedule_.steps), to_evaluation, total_ - position_.step});
+    if (position_.step < traced_step()) count = std::min(count, traced_step() - position_.step);
+    for (int64_t n = 1; n < count; ++n)
+      if (checkpointer_.due_at(position_.step + n)) return int(n);
+    return int(count);
+  }
+
+  void begin_steps(int count, bool traced) {
+    inputs_.clear();
+    judged_ = 0;
+    TrainPosition at = position_;
+    for (int n = 0; n < count; ++n) {
+      BegunStep begun{.step = at.step, .epoch = at.epoch, .of = n == 0 ? count : 0};
+      job_.activity().doing(fmt::format("beginning of step {}", begun.step));
+      fault_point(job_.rank(), begun.step);
+      place_source(at);
+      begun.rate = options_.rate(begun.step);
+      begun.start = Clock::now();
+      begun_.push_back(begun);
+      inputs_.push_back({.step = uint64_t(begun.step),
+                         .seed = options_.seed,
+                         .batch = options_.batch,
+                         .rate = begun.rate,
+                         .traced = traced,
+                         .means = means_.means_of_batch(train_samples_, seat_.microbatches, options_.batch)});
+      ++at.step;
+      if (++at.batch == per_epoch_) ++at.epoch, at.batch = 0;
+    }
+    if (in_a_row()) place_source(position_);
+    training_.begin(inputs_, train_samples_);
+    position_.step = at.step, position_.epoch = at.epoch, position_.batch = at.batch;
   }
 
   // Ends the oldest step that was begun. Its time is what passed since its start, or since the end of the
-  // step in front of it.
+  // step in front of it. Steps that began together share their time.
   void end_step() {
     StepResult mine = training_.finish();
     BegunStep ended = begun_.front();
@@ -205,7 +228,8 @@ class Trainer {
     results_.tell(mine);
     if (lag() == 0) wait_for_all();
     if (lag() > 0) settle(lag() - 1);
-    ended.seconds = seconds_since(std::max(ended.start, last_end_));
+    if (ended.of > 0) seconds_ = seconds_since(std::max(ended.start, last_end_)) / ended.of;
+    ended.seconds = seconds_;
     last_end_ = Clock::now();
     step_seconds_.push_back(ended.seconds);
     ended_.push_back(ended);
@@ -252,13 +276,12 @@ class Trainer {
     wait_for_all();
   }
 
-  void place_source() {
-    train_samples_.position = {.epoch = position_.epoch, .batch = position_.batch};
+  void place_source(const TrainPosition& at) {
+    train_samples_.position = {.epoch = at.epoch, .batch = at.batch};
     train_samples_.next.reset();
-    if (position_.step + 1 < total_)
-      train_samples_.next = position_.batch + 1 < per_epoch_
-                                ? BatchPosition{position_.epoch, position_.batch + 1}
-                                : BatchPosition{position_.epoch + 1, 0};
+    if (at.step + 1 < total_)
+      train_samples_.next =
+          at.batch + 1 < per_epoch_ ? BatchPosition{at.epoch, at.batch + 1} : BatchPosition{at.epoch + 1, 0};
   }
 
   // Into the sums since the last evaluation, where the step was not skipped.
@@ -294,10 +317,16 @@ class Trainer {
                   "there is no checkpoint to go back to yet: use a smaller --lr", ExitCode::not_a_number);
   }
 
-  // Between two steps: the place to save, and to stop.
-  void pass_boundary() {
+  // Between two steps: the place to save, and to stop. What is to be after one of several steps in a row is
+  // done after the last of them.
+  void pass_boundary(int steps) {
     spend(Spent::waiting);  // for rank 0's answer
-    const StopVerdict verdict = boundary_.pass_step();
+    StopVerdict verdict;
+    for (int n = 0; n < steps; ++n) {
+      const StopVerdict after = boundary_.pass_step();
+      verdict.save = verdict.save || after.save;
+      if (verdict.stop.empty()) verdict.signal = after.signal, verdict.stop = after.stop;
+    }
     spend(Spent::other);
     if (verdict.save || checkpointer_.due_at(position_.step) ||
         (checkpointer_.on() && position_.step == total_))
@@ -488,9 +517,12 @@ class Trainer {
   Checkpointer checkpointer_;
   StepBoundary boundary_;
   StepResults results_;
-  std::deque<BegunStep> begun_;  // the oldest first
-  std::deque<BegunStep> ended_;  // whose results are not known yet
-  Clock::time_point last_end_;   // of a step
+  std::deque<BegunStep> begun_;    // the oldest first
+  std::vector<StepInput> inputs_;  // of those that began last
+  size_t judged_ = 0;              // of these
+  double seconds_ = 0;             // of each step that ended last
+  std::deque<BegunStep> ended_;    // whose results are not known yet
+  Clock::time_point last_end_;     // of a step
   std::vector<double> step_seconds_;
   std::vector<Event> events_;  // of the step that ended last, where it was traced
   Clock::time_point period_start_ = Clock::now();

@@ -5,7 +5,9 @@
 //
 // Where steps overlap, rank 0 hears of a step's results while the next one runs. A rank with a device begins
 // a step before it waits for the one in front, so that the device does not wait for the host. The pipeline
-// drains for a checkpoint, an evaluation, a traced step, and at the end.
+// drains for a checkpoint, an evaluation, a traced step, and at the end. Where a schedule has several steps
+// in a row, as many are begun at once as come before the next of these, and all of them end before anything
+// else happens.
 #pragma once
 
 #include <cstdint>

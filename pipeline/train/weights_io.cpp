@@ -76,7 +76,7 @@ std::vector<std::string> load_weights(RankModel& model, const Weights& weights, 
     const NodeState& state = model[at.node];
     to_device(plain, (entry.buffer ? state.buffers : state.params)[size_t(at.param)], model.context());
   }
-  model.begin_averages();
+  model.begin_run();
   model.prepare();
   return fitted.skipped;
 }

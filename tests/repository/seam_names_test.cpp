@@ -68,8 +68,9 @@ TEST(SeamNames, OnlyTheTableOfEnginesNamesTheModuleOfADevice) {
 }
 
 TEST(SeamNames, OnlyTheTableOfPoliciesNamesSchedules) {
-  const std::vector<std::string> names = {"1f1b", "gpipe",  "zb-h1", "zb-h2",      "interleaved",
-                                          "zb-v", "v-half", "v-min", "dualpipe-v", "forward-only"};
+  const std::vector<std::string> names = {"1f1b",        "gpipe",        "zb-h1",  "zb-h2",
+                                          "interleaved", "zb-v",         "v-half", "v-min",
+                                          "dualpipe-v",  "forward-only", "2bw"};
   for (const char* folder : {"app", "framework", "models", "partition", "pipeline"})
     EXPECT_EQ(files_that_say(folder, names, As::word, "schedule/policy.cpp"), Found{}) << folder;
   // An order of rotary positions has the name of a schedule.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the names of the schedules by which a program trains, one a line.
+"""Prints the names of the schedules by which a program trains to the bits of one rank, one a line.
 
     tests/scripts/schedules.py build/antichain
 """
@@ -8,7 +8,7 @@ import json, subprocess, sys
 
 def schedules_of(program):
     listed = subprocess.run([program, "info", "--quiet", "--json", "-"], stdout=subprocess.PIPE, check=True)
-    return [s["schedule"] for s in json.loads(listed.stdout)["schedules"] if s["trains"]]
+    return [s["schedule"] for s in json.loads(listed.stdout)["schedules"] if s["trains"] and not s["asynchronous"]]
 
 
 if __name__ == "__main__":

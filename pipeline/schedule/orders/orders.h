@@ -23,6 +23,14 @@ ComputeOrders all_forwards_first(const Seats&);
 ComputeOrders only_forwards(const Seats&);
 int one_in_flight(const PipelinePlace&);
 
+// This is for policies that do not wait for an update before they begin what comes after it. A rank has one
+// stage, or one rank has all of them.
+ComputeOrders without_flush(const Seats&);
+int one_update(int stage, int stages);
+int stages_behind(int stage, int stages);
+int one_a_rank(int microbatches, int ranks);  // at least
+int one_microbatch(int microbatches, int ranks);
+
 // This is for stages that go round the ranks. The number of micro-batches is a multiple of that of ranks.
 ComputeOrders interleaved(const Seats&);
 int whole_groups(int microbatches, int ranks);  // the next number that is

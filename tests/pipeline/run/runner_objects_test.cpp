@@ -100,9 +100,9 @@ class HostNumbersOfAStage : public ::testing::Test {
   void SetUp() override {
     fill(two.memory.output(two.graph.find("relu"), 0), 1);
     std::fill_n(two.memory.output(two.graph.find("labels"), 0).data<int32_t>(), 2, 0);
-    calls.begin_step(input, timer, spoil);
+    calls.begin_steps({&input, 1}, timer, spoil);
     numbers.set_judge([&](const NumberReport& report) { return !(heard = report).bad; }, true);
-    numbers.begin_step(input);
+    numbers.begin_steps({&input, 1});
   }
   TwoStages two;
   NodeCalls calls{two.model, two.model.nodes(), two.memory, two.seat, Mode::train, *two.device};
@@ -127,7 +127,7 @@ TEST_F(HostNumbersOfAStage, BlameTheParameterThatSpoiltALoss) {
   const NodeId conv = two.graph.find("conv2");
   two.model[conv].params[0].data<float>()[0] = nan;
   two.model.prepare();
-  calls.forward(0, nobody);
+  calls.forward(0, 0, nobody);
   const NodeId loss = two.graph.find("loss");
   numbers.add_loss(loss, 0, two.memory.output(loss, 0));
   numbers.check_forward(1, 0);
@@ -142,9 +142,9 @@ TEST_F(HostNumbersOfAStage, BlameTheParameterThatSpoiltALoss) {
 }
 
 TEST_F(HostNumbersOfAStage, FindTheNodeOfABadGradientAndLeaveGradientsAsTheyAre) {
-  calls.forward(0, nobody);
+  calls.forward(0, 0, nobody);
   spoil.set(Poison{.microbatch = 0, .gradient = true, .node = "linear"});
-  calls.backward(0, Verb::backward, nobody);
+  calls.backward(0, Verb::backward, 0, nobody, 0, calls.nodes());
   const NodeId conv = two.graph.find("conv2");
   const float before = two.model[two.graph.find("linear")].gradients[0].data<float>()[0];
   numbers.check_backward(1, 0, Verb::backward);

@@ -10,6 +10,7 @@
 #include "layers/cpu/backend.h"
 #include "partition/plan/recompute.h"
 #include "partition/planners/planner.h"
+#include "pipeline/program/weight_versions.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/stage/stage_state.h"
 #include "pipeline/train/state_hash.h"
@@ -123,7 +124,8 @@ TrainingRun train_on_threads(const TrainingCase& c, int ranks, const MakePlan& m
         if (c.clip_norm > 0 && ranks > 1) schedule = with_votes(std::move(schedule));
         validate(schedule, profile, plan);
         RankModel model(graph, nodes_of_rank(plan, transport.rank()), context, c.seed, c.optimiser,
-                        shards_of(graph, *c.optimiser, profile, plan, schedule, transport.rank()));
+                        shards_of(graph, *c.optimiser, profile, plan, schedule, transport.rank()),
+                        older_versions(schedule, plan, transport.rank()));
         Recorder recorder(run, c);
         TrainOptions options{.batch = batch,
                              .epochs = c.epoch ? 1 : 0,

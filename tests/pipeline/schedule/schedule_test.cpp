@@ -151,7 +151,7 @@ TEST(Schedule, ARowOfATableIsAPolicy) {
     EXPECT_EQ(std::ranges::count(policies(), each), 1) << "a name of its own";
     EXPECT_EQ(each.citation.empty(), !each.trains) << "what one may train by comes from somewhere";
     const ChainOfRanks of(each, 3);
-    const Schedule schedule = make_schedule(of.profile, of.plan, each, 6);
+    const Schedule schedule = make_schedule(of.profile, of.plan, each, fitting(each, 6, 3));
     EXPECT_EQ(learns(schedule), each.trains);
     EXPECT_EQ(has_halves(schedule), each.halves);
   }

@@ -1,0 +1,304 @@
+// Asynchronous training has bits, too. A run on several ranks, whose messages come when they come, learns
+// what one rank learns that emulates the delays, and wherever a run drains, is saved and goes on, it learns
+// the same. That the delays are the right ones is held to a recurrence that keeps every version of the
+// weights.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <random>
+#include <thread>
+
+#include "framework/adamw.h"
+#include "framework/files/state_dict.h"
+#include "framework/muon.h"
+#include "framework/random.h"
+#include "framework/sgd.h"
+#include "layers/cpu/backend.h"
+#include "layers/cpu/dnnl.h"
+#include "pipeline/program/weight_versions.h"
+#include "pipeline/run/runner.h"
+#include "pipeline/schedule/policy.h"
+#include "pipeline/train/weights_io.h"
+#include "pipeline/transport/thread_transport.h"
+#include "tests/data/temporary_folder.h"
+#include "tests/expect_error.h"
+#include "tests/pipeline/run/every_edge.h"
+#include "tests/pipeline/run/expect_same.h"
+#include "tests/pipeline/run/training_run.h"
+#include "tests/pipeline/schedule/fitting.h"
+#include "tests/pipeline/train/checkpoint_contents.h"
+#include "tests/pipeline/transport/passing_transport.h"
+
+namespace antichain::test {
+namespace {
+
+std::vector<Policy> asynchronous() {
+  std::vector<Policy> found;
+  for (const Policy& policy : policies())
+    if (policy.asynchronous()) found.push_back(policy);
+  return found;
+}
+
+// Two epochs of six steps, evaluated after each four, and once within a run of steps.
+TrainingCase case_for(const Policy& policy) {
+  return {.microbatch = 1,
+          .microbatches = fitting(policy, 4, 4),
+          .steps = 6,
+          .rate = 0.01f,
+          .epochs = 2,
+          .evaluate_every = 4};
+}
+
+MakeSchedule flowing(const Policy& policy) {
+  return [policy](const Profile& profile, const Plan& plan, int microbatches) {
+    return make_flowing_schedule(profile, plan, policy, microbatches);
+  };
+}
+
+// All stages of so many are on one rank.
+TrainingRun emulated(const TrainingCase& c, const Policy& policy, const MakePlan& cut, int stages) {
+  return train_on_threads(c, 1, placed(cut, std::vector<int>(size_t(stages), 0)), by_policy(policy));
+}
+
+// A JitteryTransport sleeps for up to a millisecond before it sends or waits.
+class JitteryTransport : public PassingTransport {
+ public:
+  JitteryTransport(Transport& below, unsigned seed) : PassingTransport(below), random_(seed) {}
+  void send(MessageKey key, int peer, Tensor t) override {
+    sleep();
+    PassingTransport::send(key, peer, std::move(t));
+  }
+  void wait(Ticket ticket) override {
+    sleep();
+    PassingTransport::wait(ticket);
+  }
+
+ private:
+  void sleep() {
+    if (random_() % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random_() % 1000));
+  }
+  std::mt19937 random_;
+};
+
+TrainingCase jittery(TrainingCase c, unsigned seed) {
+  c.over = [seed](JobTransport& job, const Context&) {
+    return std::make_unique<JitteryTransport>(job, seed + unsigned(job.rank()));
+  };
+  return c;
+}
+
+TEST(Asynchronous, RanksLearnWhatOneRankLearnsThatEmulatesTheirDelays) {
+  for (const Policy& policy : asynchronous())
+    for (const int ranks : {2, 3, 4}) {
+      const std::string what = fmt::format("{} on {} ranks", policy.name, ranks);
+      const TrainingCase c = case_for(policy);
+      const MakePlan cut = at_random(unsigned(ranks));
+      const TrainingRun one = emulated(c, policy, cut, ranks);
+      ASSERT_EQ(one.evaluated, (std::vector<int64_t>{4, 8, 12}));
+      expect_same(train_on_threads(c, ranks, cut, flowing(policy)), one, what);
+      expect_same(train_on_threads(jittery(c, unsigned(ranks)), ranks, cut, flowing(policy)), one,
+                  what + ", with delays");
+      expect_same(train_on_threads(c, ranks, cut, by_policy(policy)), one, what + ", step by step");
+    }
+}
+
+TEST(Asynchronous, RanksLearnTheSameInBf16AndWithOtherOptimisers) {
+  std::vector<TrainingCase> cases(3, {.microbatch = 1, .steps = 4, .rate = 0.01f});
+  cases[0].optimiser = std::make_shared<AdamW>(AdamWOptions{});
+  cases[1].optimiser = std::make_shared<Muon>(MuonOptions{}), cases[1].model = "small_gpt";
+  cases[2].precision = cpu::has_bf16() ? Precision::bf16 : Precision::float32;
+  for (const Policy& policy : asynchronous())
+    for (TrainingCase c : cases) {
+      c.microbatches = fitting(policy, 4, 3);
+      const MakePlan cut = at_random(5);
+      expect_same(train_on_threads(c, 3, cut, flowing(policy)), emulated(c, policy, cut, 3),
+                  fmt::format("{}, {}", policy.name, c.model));
+    }
+}
+
+// A delay of one on every stage is the same training whatever the cut.
+TEST(Asynchronous, UniformDelaysGiveOneHashWhateverTheCutAndTheRanks) {
+  const Policy& policy = antichain::policy("2bw");
+  const TrainingCase c = case_for(policy);
+  const TrainingRun one = train_on_threads(c, 1, by_antichains, by_policy(policy));
+  EXPECT_NE(one.state, train_on_threads(c, 1, by_antichains, by_policy(Policy::one_f_one_b)).state);
+  for (const int ranks : {2, 3, 4})
+    for (const unsigned seed : {1, 2})
+      expect_same(train_on_threads(c, ranks, at_random(seed), flowing(policy)), one,
+                  fmt::format("{} ranks, cut {}", ranks, seed));
+}
+
+TEST(Asynchronous, DelaysOfStagesBehindAreNoneOnOneRank) {
+  for (const char* name : {"pipedream", "stale"}) {
+    const TrainingCase c = case_for(policy(name));
+    expect_same(train_on_threads(c, 1, by_antichains, by_policy(policy(name))),
+                train_on_threads(c, 1, by_antichains, by_policy(Policy::one_f_one_b)), name);
+  }
+}
+
+TEST(Asynchronous, WhereStagesComputeAgainTheyReadTheWeightsOfTheForward) {
+  const Policy& policy = antichain::policy("pipedream");
+  const TrainingCase c = case_for(policy);
+  const MakePlan cut = at_random(2);
+  const TrainingRun one = emulated(c, policy, cut, 3);
+  expect_same(train_on_threads(c, 3, recomputing(cut, 0), flowing(policy)), one, "all");
+  expect_error([&] { train_on_threads(c, 3, recomputing(cut, 0), flowing(antichain::policy("stale"))); },
+               {"recomputes", "--recompute none"});
+}
+
+// A checkpoint has the older weights, so a run that goes on from one, on the ranks it had or on one that
+// emulates them, is the run that was never cut short.
+TEST(Asynchronous, ARunGoesOnToTheSameBits) {
+  for (const Policy& policy : asynchronous()) {
+    const MakePlan cut = at_random(3);
+    const TrainingRun whole = emulated(case_for(policy), policy, cut, 3);
+    for (const int until : {1, 3, 7}) {
+      const TemporaryFolder folder;
+      TrainingCase c = case_for(policy);
+      c.checkpoint = folder.str(), c.every_steps = 5, c.until = until;
+      const TrainingRun first = train_on_threads(c, 3, cut, flowing(policy));
+      c.until = 9;
+      const TrainingRun second = emulated(c, policy, cut, 3);
+      c.until = 0;
+      const TrainingRun rest = train_on_threads(c, 3, cut, flowing(policy));
+      EXPECT_EQ(rest.first_step, 9);
+      std::vector<double> losses = first.losses;
+      for (const auto* run : {&second, &rest})
+        losses.insert(losses.end(), run->losses.begin(), run->losses.end());
+      EXPECT_EQ(losses, whole.losses) << policy.name << ", " << until;
+      EXPECT_EQ(rest.state, whole.state) << policy.name << ", " << until;
+    }
+  }
+}
+
+TEST(Asynchronous, ARunWithOtherDelaysIsRefused) {
+  const TemporaryFolder folder;
+  const MakePlan cut = at_random(3);
+  TrainingCase c = case_for(policy("pipedream"));
+  c.checkpoint = folder.str(), c.until = 2;
+  train_on_threads(c, 3, cut, flowing(policy("pipedream")));
+  c.until = 3;
+  expect_error([&] { train_on_threads(c, 1, by_antichains, by_policy(Policy::one_f_one_b)); },
+               {"behind-1/", "older than this run", "--schedule"});
+  expect_error([&] { emulated(c, policy("pipedream"), cut, 4); }, {"no tensor 'behind-3/", "--schedule"});
+}
+
+// SameBatches draws the images and labels of a micro-batch by its step and number.
+class SameBatches : public BatchSource {
+ public:
+  uint64_t step = 0;
+  void fill(std::string_view input, int microbatch, const Tensor& out) override {
+    const Philox random{step * 100 + uint64_t(microbatch)};
+    if (out.dtype() == DType::i32)
+      for (int64_t i = 0; i < out.elements(); ++i)
+        out.data<int32_t>()[i] = int32_t(random.words(7 + i)[0] % 10);
+    else
+      for (int64_t i = 0; i < out.elements(); ++i)
+        out.data<float>()[i] = float(random.words(uint64_t(i) + input.size())[0]) / 4294967296.f - 0.5f;
+  }
+};
+
+// A Recurrence is one rank's model whose weights are set before every pass.
+struct Recurrence {
+  static constexpr float rate = 0.05f;
+
+  Recurrence(const Policy& of, int stages, int microbatches)
+      : policy(of),
+        plan(placed(at_random(4), std::vector<int>(size_t(stages), 0))(profile, 1)),
+        schedule(make_schedule(profile, plan, of, microbatches)),
+        microbatches(microbatches) {}
+
+  // Returns the weights after each of so many steps, as the schedule's program gives them.
+  std::vector<Weights> by_schedule(int steps) {
+    std::vector<Weights> all;
+    run_ranks(1, [&](JobTransport& job) {
+      RankModel model(graph, nodes_of_rank(plan, 0), context, 7, plain_sgd(), {},
+                      older_versions(schedule, plan, 0));
+      StageRunner runner(model, profile, plan, schedule, Mode::train, job);
+      SameBatches source;
+      for (source.step = 0; source.step < uint64_t(steps); ++source.step) {
+        runner.run({.step = source.step, .batch = 2 * microbatches, .rate = rate}, source);
+        all.push_back(weights_of(model));
+      }
+    });
+    return all;
+  }
+
+  // Returns the same by w(n + 1) = w(n) - rate g(w(n - d)), where every version is kept, and gradients are
+  // what a synchronous step subtracts.
+  std::vector<Weights> by_recurrence(int steps) {
+    std::vector<Weights> versions;
+    const std::vector<int> stage_of = plan.stage_of(graph.size());
+    const Schedule synchronous = make_schedule(profile, plan, Policy::gpipe, microbatches);
+    run_ranks(1, [&](JobTransport& job) {
+      RankModel model(graph, nodes_of_rank(plan, 0), context, 7, plain_sgd());
+      StageRunner runner(model, profile, plan, synchronous, Mode::train, job);
+      SameBatches source;
+      versions.push_back(weights_of(model));
+      for (source.step = 0; source.step < uint64_t(steps); ++source.step) {
+        const int newest = int(source.step);
+        Weights read, updated;
+        for (const StateEntry& e : state_entries(graph)) {
+          const int delay = schedule.delay(stage_of[size_t(e.node)]);
+          read.add(*versions[size_t(std::max(0, newest - delay))].find(e.name));
+        }
+        load_weights(model, read, Fit::whole, "the recurrence");
+        runner.run({.step = source.step, .batch = 2 * microbatches, .rate = rate}, source);
+        const Weights stepped = weights_of(model);
+        for (const StateEntry& e : state_entries(graph)) {
+          NamedTensor t = *(e.buffer ? stepped : versions.back()).find(e.name);
+          for (int64_t i = 0; !e.buffer && i < t.elements(); ++i)
+            std::get<0>(t.values)[size_t(i)] -= std::get<0>(read.find(e.name)->values)[size_t(i)] -
+                                                std::get<0>(stepped.find(e.name)->values)[size_t(i)];
+          updated.add(std::move(t));
+        }
+        versions.push_back(std::move(updated));
+      }
+    });
+    versions.erase(versions.begin());
+    return versions;
+  }
+
+  static std::shared_ptr<const Optimiser> plain_sgd() {
+    return std::make_shared<Sgd>(SgdOptions{.momentum = 0, .weight_decay = 0, .nesterov = false});
+  }
+
+  const Backend& cpu = (register_cpu_backend(), backend("cpu"));
+  Context context{cpu, 1};
+  const Graph graph = lower(network("every_edge", {.microbatch = 2}), cpu);
+  const Profile profile = priced_by_flops(unpriced(graph, cpu.description(), *plain_sgd()));
+  const Policy policy;
+  const Plan plan;
+  const Schedule schedule;
+  const int microbatches;
+};
+
+// The recurrence adds up differences of weights of the order of 1, whose rounding is 1e-7 each; a wrong
+// version is off by the rate times a gradient, 1e-3 and more. Running averages are no weights.
+TEST(Asynchronous, VersionsAreThoseOfTheRecurrence) {
+  for (const char* name : {"2bw", "pipedream"}) {
+    Recurrence of(policy(name), 4, fitting(policy(name), 4, 4));
+    constexpr int steps = 8;
+    const std::vector<Weights> ours = of.by_schedule(steps), right = of.by_recurrence(steps);
+    double most = 0, moved = 0;
+    for (int n = 0; n < steps; ++n)
+      for (const StateEntry& e : state_entries(of.graph)) {
+        if (e.buffer) continue;
+        const auto& a = std::get<0>(ours[size_t(n)].find(e.name)->values);
+        const auto& b = std::get<0>(right[size_t(n)].find(e.name)->values);
+        const auto& first = std::get<0>(ours[0].find(e.name)->values);
+        for (size_t i = 0; i < a.size(); ++i) {
+          most = std::max(most, double(std::abs(a[i] - b[i])));
+          moved = std::max(moved, double(std::abs(a[i] - first[i])));
+        }
+      }
+    EXPECT_LT(most, 1e-5) << name;
+    EXPECT_GT(moved, 1e-2) << name;
+  }
+}
+
+}  // namespace
+}  // namespace antichain::test
