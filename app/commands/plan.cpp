@@ -145,8 +145,7 @@ void answer(const PlanCommandOptions& options, const GivenFiles& given, const Pr
   const Plan plan = obtain_plan(given, profile, task);
   const Schedule schedule = task.choice.schedule(profile, plan, task.options);
   fmt::print("{}{}{}\n{}", describe(plan, profile, task), describe_step(plan, profile, task),
-             describe_faster(plan, profile, task),
-             describe_memory(plan, profile, schedule, task.options.cluster));
+             describe_faster(plan, profile, task), describe_memory(plan, profile, schedule));
   if (options.explain) fmt::print("{}", explain(plan, profile, task));
   write_plan(options, plan, profile);
 }

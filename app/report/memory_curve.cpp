@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "app/cli/number_text.h"
 #include "app/cli/table.h"
@@ -11,6 +12,7 @@
 #include "partition/plan/finish_plan.h"
 #include "partition/search/antichain_search.h"
 #include "pipeline/planning/chunks.h"
+#include "pipeline/program/memory_shares.h"
 
 namespace antichain {
 namespace {
@@ -23,6 +25,12 @@ PlanTask within(const PlanTask& task, int64_t memory_bytes) {
   if (devices.empty()) devices.resize(size_t(task.options.devices()));
   for (Device& device : devices) device.memory_bytes = memory_bytes;
   return limited;
+}
+
+CurvePoint point_of(Plan plan, const Profile& profile, const PlanTask& limited) {
+  const Schedule schedule = limited.choice.schedule(profile, plan, limited.options);
+  const int64_t bytes = std::ranges::max(peak_memory_bytes(schedule, plan, profile));
+  return {bytes, std::move(plan)};
 }
 
 int64_t fullest_bytes(const Plan& plan) {
@@ -43,12 +51,14 @@ std::string draw(const std::vector<CurvePoint>& curve, int width) {
   const double least_s = curve.back().plan.objective_s();
   double most_s = least_s;
   for (const CurvePoint& point : curve) most_s = std::max(most_s, point.plan.objective_s());
+  const auto [least, most] = std::ranges::minmax(curve, {}, &CurvePoint::memory_bytes);
+  const int64_t first_bytes = least.memory_bytes, last_bytes = most.memory_bytes;
   const int columns = std::max(20, width - 14);
   std::vector<std::string> grid(rows, std::string(size_t(columns), ' '));
   for (const CurvePoint& point : curve) {
     const double above = most_s > least_s ? (point.plan.objective_s() - least_s) / (most_s - least_s) : 0;
-    const double along = double(point.memory_bytes - curve.front().memory_bytes) /
-                         double(std::max<int64_t>(1, curve.back().memory_bytes - curve.front().memory_bytes));
+    const double along =
+        double(point.memory_bytes - first_bytes) / double(std::max<int64_t>(1, last_bytes - first_bytes));
     grid[size_t(std::lround((1 - above) * (rows - 1)))][size_t(std::lround(along * (columns - 1)))] = '*';
   }
   std::string text;
@@ -57,8 +67,7 @@ std::string draw(const std::vector<CurvePoint>& curve, int width) {
     std::string line = fmt::format("{:>10} |{}", label, grid[size_t(row)]);
     text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
-  const std::string first = mebibytes(curve.front().memory_bytes),
-                    last = mebibytes(curve.back().memory_bytes);
+  const std::string first = mebibytes(first_bytes), last = mebibytes(last_bytes);
   return text + fmt::format("{:>10} +{}\n{:12}{}{:>{}}\n", "ms", std::string(size_t(columns), '-'), "", first,
                             last + " MiB", std::max(1, columns - int(first.size())));
 }
@@ -69,6 +78,7 @@ std::vector<CurvePoint> memory_curve(const Profile& profile, const PlanTask& tas
   PlanTask asked = task;
   asked.options.recompute = true;
   asked.recomputation = {.automatic = true};
+  asked.choice.by_formula = true;
   Plan free = plan_here(profile, within(asked, 0));
   const int64_t most = fullest_bytes(free);
   const PlanTask limited = within(asked, most);
@@ -76,10 +86,10 @@ std::vector<CurvePoint> memory_curve(const Profile& profile, const PlanTask& tas
   const int64_t least = std::min(most, AntichainSearch(profile, options).least_memory_bytes());
   std::vector<CurvePoint> curve;
   for (int i = 0; i + 1 < points; ++i) {
-    const int64_t bytes = least + int64_t(double(most - least) * i / (points - 1));
-    curve.push_back({bytes, plan_here(profile, within(asked, bytes))});
+    const PlanTask point = within(asked, least + int64_t(double(most - least) * i / (points - 1)));
+    curve.push_back(point_of(plan_here(profile, point), profile, point));
   }
-  curve.push_back({most, std::move(free)});
+  curve.push_back(point_of(std::move(free), profile, within(asked, 0)));
   return curve;
 }
 

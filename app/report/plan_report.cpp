@@ -233,21 +233,8 @@ std::string describe_faster(const Plan& plan, const Profile& profile, const Plan
                   gibibytes(plan, task.choice.schedule(profile, plan, task.options))));
 }
 
-std::string describe_memory(const Plan& plan, const Profile& profile, const Schedule& schedule,
-                            const Cluster& cluster) {
-  const std::vector<MemoryShares> all = memory_shares(schedule, plan, profile);
-  int64_t most_above = 0;
-  for (int rank = 0; rank < plan.ranks(); ++rank)
-    if (const int64_t limit = cluster.device(plan.device_of(rank)).memory_bytes; limit > 0)
-      most_above = std::max(most_above, all[size_t(rank)].bytes() - limit);
-  std::string text = memory_table(memory_rows(all));
-  if (most_above > 0)
-    text +=
-        hanging("", 2,
-                fmt::format("This is up to {} MiB more than a device has: limits count neither messages nor "
-                            "the working sets of stages that recompute nothing. Plan for less memory.",
-                            mebibytes(most_above)));
-  return text;
+std::string describe_memory(const Plan& plan, const Profile& profile, const Schedule& schedule) {
+  return memory_table(memory_rows(memory_shares(schedule, plan, profile)));
 }
 
 std::string describe_step(const Plan& plan, const Profile& profile, const PlanTask& task) {

@@ -24,9 +24,8 @@ std::string describe_step(const Plan&, const Profile&, const PlanTask&);
 // two seconds at most.
 std::string describe_faster(const Plan&, const Profile&, const PlanTask&);
 
-// Returns the table of what each rank's memory is taken by in a step (app/job/memory_table.h), and says where
-// that is more than a device of the cluster has.
-std::string describe_memory(const Plan&, const Profile&, const Schedule&, const Cluster&);
+// Returns the table of what each rank's memory is taken by in a step (app/job/memory_table.h).
+std::string describe_memory(const Plan&, const Profile&, const Schedule&);
 
 // Returns "resnet18 in micro-batches of 16", or only the name where the size is unknown.
 std::string subject(const Profile&);

@@ -40,7 +40,7 @@ std::string describe(const Timeline& timeline, const Plan& plan, const Profile& 
                      counted(schedule.microbatches_of_step(), "micro-batch", "micro-batches"),
                      milliseconds(timeline.step_s), period, rate, order, percent(timeline.bubble_fraction()),
                      one_device(task.options.cluster), speedup(timeline.period_s, profile, task.options),
-                     table.str(), describe_memory(plan, profile, schedule, task.options.cluster));
+                     table.str(), describe_memory(plan, profile, schedule));
 }
 
 std::string simulation_json(const Timeline& timeline, const Plan& plan, const Profile& profile,

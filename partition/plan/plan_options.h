@@ -38,6 +38,9 @@ struct PlanOptions {
   int64_t max_states = 1'000'000;
   bool recompute = false;        // stages may recompute nodes to fit their devices
   bool shard_optimiser = false;  // replicas share out the optimiser's state (Plan::shard_optimiser)
+  // Of pipeline/planning: what the program of each rank takes beside the formula and messages. Where it is
+  // given, cuts are searched by all three.
+  std::vector<int64_t> beside_bytes = {};
 
   int devices() const {  // of all stages together
     const std::vector<int>& r = replicas.of_stage;

@@ -140,13 +140,13 @@ bool AllCuts::search(CutScorer& score, ScoredCuts& best, int64_t budget) const {
       look_at = budget;
     }
     const int from = cuts.states[size_t(b) - 1], to = ++cuts.states[size_t(b)];
+    const double limit_s = best.score.lacking_bytes > 0 ? none : best.score.step_s;
     if (to >= dag_.full()) {
       --b;
-    } else if (may_follow(b, from, to, best.score.step_s)) {
+    } else if (may_follow(b, from, to, limit_s)) {
       if (b < last) {
         cuts.states[size_t(++b)] = to;
-      } else if (const std::optional<Score> found = score(cuts, best.score.step_s);
-                 found && *found < best.score) {
+      } else if (const std::optional<Score> found = score(cuts, limit_s); found && *found < best.score) {
         best = {cuts, *found};
       }
     }

@@ -54,14 +54,16 @@ class CutAndOrderSearch {
       try_order(found[i].cuts, {}, first_effort * more_);
     for (int round = 0; round < (more_ > 1 ? most_rounds_of_several : most_rounds); ++round) {
       const PlannedOrder before = result_->order;
-      if (before.proved()) break;
+      if (before.lacking_bytes == 0 && before.proved()) break;
       by_order(before.orders);
       const std::optional<Score> now = score_(cuts_);
       if (!now) break;
       const ScoredCuts better =
           climb_.wander(climb_.climb({cuts_, *now}, budget(turn_climb_budget)), budget(turn_wander_budget));
       try_order(better.cuts, before.orders, later_effort * more_);
-      if (result_->order.pace_s() >= before.pace_s() * (1 - 1e-6)) break;
+      if (result_->order.lacking_bytes == before.lacking_bytes &&
+          result_->order.pace_s() >= before.pace_s() * (1 - 1e-6))
+        break;
     }
     result_->plan.planning_s =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -124,8 +126,12 @@ class CutAndOrderSearch {
     Plan plan = on_its_ranks(search_.plan_of({best_.dag, best_.placements, cuts, 0}), options_, policy_);
     PlannedOrder order =
         plan_order(profile_, plan, options_.cluster, options_.microbatches, limits_.of_plan(plan),
-                   {.steps = options_.steps, .effort = effort, .start = std::move(start)});
-    if (result_ && order.pace_s() >= result_->order.pace_s()) return;
+                   {.steps = options_.steps,
+                    .effort = effort,
+                    .start = std::move(start),
+                    .by_formula = limits_.by_formula});
+    const auto worth = [](const PlannedOrder& of) { return std::pair(of.lacking_bytes, of.pace_s()); };
+    if (result_ && worth(order) >= worth(result_->order)) return;
     plan = finish_plan(profile_, options_, plan.stages, plan.method, plan.states);
     plan.step_s = order.step_s, plan.period_s = order.period_s;
     result_ = {std::move(plan), std::move(order)};

@@ -23,6 +23,7 @@ namespace antichain {
 struct SearchLimits {
   std::function<std::vector<int>(const StageSums&, const std::vector<int>& device)> of_stages;
   std::function<std::vector<int>(const Plan&)> of_plan;
+  bool by_formula = false;  // OrderRequest's
 };
 
 struct CutAndOrder {

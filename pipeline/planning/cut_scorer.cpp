@@ -7,6 +7,7 @@
 
 #include "partition/search/recomputing_cuts.h"
 #include "pipeline/planning/chunks.h"
+#include "pipeline/planning/memory_fit.h"
 
 namespace antichain {
 namespace {
@@ -57,17 +58,28 @@ const StagePart& CutScorer::part(int from_state, int to_state, bool replicated) 
   return parts_.emplace(key, add_.part(std::move(nodes), replicated)).first->second;
 }
 
+int64_t CutScorer::beside_bytes(int rank) const {
+  return size_t(rank) < options_.beside_bytes.size() ? options_.beside_bytes[size_t(rank)] : 0;
+}
+
 // A stage that does not fit recomputes what takes least time, if that makes it fit.
-const StagePart& CutScorer::fitting(int from_state, int to_state, const Move& move) {
+const StagePart& CutScorer::fitting(int from_state, int to_state, const Move& move, int first_rank) {
   const StagePart& whole = part(from_state, to_state, move.replicas > 1);
-  if (!options_.recompute || move.memory_bytes == 0 ||
-      memory_of(whole.sum, move, options_) <= move.memory_bytes)
-    return whole;
+  if (!options_.recompute || move.memory_bytes == 0) return whole;
+  StageSeat seat = seat_of(move);
+  if (!by_stage()) {  // what crosses here is what neighbours exchange, or a little more
+    const int64_t before = dag_.crossing_bytes(from_state), after = dag_.crossing_bytes(to_state);
+    const int64_t messages =
+        message_bytes({{0, 1, 1, 1, before, before}, {1, 2, 1, 1, after, after}}, {{-1}, {first_rank}, {-2}},
+                      {0, move.in_flight, 0}, options_.microbatches)[1];
+    seat.memory_bytes = std::max<int64_t>(1, seat.memory_bytes - messages - beside_bytes(first_rank));
+  }
+  if (memory_of(whole.sum, move, options_) <= seat.memory_bytes) return whole;
   const auto [known, fresh] = fitting_.try_emplace(
       {int64_t(from_state) * dag_.states() + to_state, &move - placements_.moves().data()}, whole);
   if (!fresh) return known->second;
   spent_ += price_of_a_fit * int64_t(whole.nodes.size());
-  if (const std::optional<RecomputeChoice>& choice = fitter_.fit(whole.nodes, seat_of(move))) {
+  if (const std::optional<RecomputeChoice>& choice = fitter_.fit(whole.nodes, seat)) {
     add_recomputed(known->second.sum, choice->set);
     exact_ &= choice->exact;
   }
@@ -78,12 +90,14 @@ const StageSums& CutScorer::add_up(const Cuts& cuts) {
   if (parts_.size() > most_parts) parts_.clear();
   if (fitting_.size() > most_parts) fitting_.clear();
   of_cuts_.clear();
-  for (size_t s = 0; s < cuts.moves.size(); ++s)
-    of_cuts_.push_back(&fitting(cuts.states[s], cuts.states[s + 1], *cuts.moves[s]));
+  int rank = 0;
+  for (size_t s = 0; s < cuts.moves.size(); rank += cuts.moves[s++]->replicas)
+    of_cuts_.push_back(&fitting(cuts.states[s], cuts.states[s + 1], *cuts.moves[s], rank));
   return add_(of_cuts_);
 }
 
 bool CutScorer::fits(const StageSums& sums, const Cuts& cuts) const {
+  if (!by_stage()) return true;
   for (size_t s = 0; s < cuts.moves.size(); ++s)
     if (const int64_t limit = cuts.moves[s]->memory_bytes;
         limit > 0 && memory_of(sums.stages[s], *cuts.moves[s], options_) > limit)
@@ -99,11 +113,18 @@ int64_t CutScorer::memory_bytes() const {
 
 // The limit is one of all stages of a rank.
 int64_t CutScorer::lacking_bytes(const StageSums& sums, const Cuts& cuts) const {
-  if (options_.chunks == 1 || options_.cluster.devices.empty()) return 0;
+  if (by_stage() || options_.cluster.devices.empty()) return 0;
   const Ranks ranks = ranks_of(cuts);
-  std::vector<int64_t> needed(ranks.device.size(), 0);
+  std::vector<int64_t> needed(ranks.device.size(), 0), messages(cuts.moves.size(), 0);
+  if (!options_.beside_bytes.empty()) {
+    std::vector<int> in_flight;
+    for (const Move* move : cuts.moves) in_flight.push_back(move->in_flight);
+    messages = message_bytes(sums.traffic, ranks.of_stage, in_flight, options_.microbatches);
+  }
   for (size_t s = 0; s < cuts.moves.size(); ++s)
-    needed[size_t(ranks.of_stage[s].front())] += memory_of(sums.stages[s], *cuts.moves[s], options_);
+    for (const int rank : ranks.of_stage[s])
+      needed[size_t(rank)] += memory_of(sums.stages[s], *cuts.moves[s], options_) + messages[s];
+  for (size_t r = 0; r < needed.size(); ++r) needed[r] += beside_bytes(int(r));
   int64_t lacking = 0;
   for (size_t r = 0; r < needed.size(); ++r)
     if (const int64_t limit = options_.cluster.device(ranks.device[r]).memory_bytes; limit > 0)

@@ -23,8 +23,9 @@
 namespace antichain {
 
 struct Score {
-  // Where ranks have several stages, this is the memory that they lack, summed over ranks. Only a cut with 0
-  // is a plan, but a search may have to begin with others.
+  // Where ranks have several stages, or where messages count (PlanOptions::beside_bytes), this is the memory
+  // that they lack, summed over ranks. Only a cut with 0 is a plan, but a search may have to begin with
+  // others.
   int64_t lacking_bytes = 0;
   double step_s = 0;  // to the picosecond: equal steps are not told apart by the order of their sums
   double slowest_s = 0;
@@ -77,9 +78,11 @@ class CutScorer {
   using Bits = std::vector<uint64_t>;
   const Bits& down_set(int state);
   const StagePart& part(int from_state, int to_state, bool replicated);
-  const StagePart& fitting(int from_state, int to_state, const Move&);
+  const StagePart& fitting(int from_state, int to_state, const Move&, int first_rank);
   const StageSums& add_up(const Cuts&);
+  bool by_stage() const { return options_.chunks == 1 && options_.beside_bytes.empty(); }
   bool fits(const StageSums&, const Cuts&) const;
+  int64_t beside_bytes(int rank) const;
   int64_t lacking_bytes(const StageSums&, const Cuts&) const;
   // A Known is a score, the largest bound that the step was known to keep before it was played through, and
   // what it cost to add up the cut.

@@ -22,6 +22,7 @@
 #include "pipeline/planning/chunks.h"
 #include "pipeline/planning/cut_climb.h"
 #include "pipeline/planning/makespan_bound.h"
+#include "pipeline/planning/memory_fit.h"
 #include "pipeline/planning/planning.h"
 #include "pipeline/simulate/simulate.h"
 
@@ -83,6 +84,8 @@ class MakespanSearch {
   }
 
  private:
+  bool by_program() const { return !options_.beside_bytes.empty(); }
+
   // Returns what is asked for, as a pipeline of so many devices by this objective of the bottleneck.
   PlanOptions variant(int devices, Objective objective, bool straight = false) const {
     PlanOptions options = options_;
@@ -210,11 +213,15 @@ class MakespanSearch {
 
   void try_all(Ground& ground) {
     const int stages = int(ground.found[0].cuts.moves.size());
-    if (policy_.halves || options_.chunks > 1 || known_.count(stages) > 0 ||
+    if ((policy_.halves && !by_program()) || options_.chunks > 1 || known_.count(stages) > 0 ||
         !AllCuts::possible(options_, *ground.score, stages))
       return;
     const AllCuts all(profile_, ground.options, *ground.best->dag, stages);
     Known& known = known_[stages];
+    if (by_program()) {  // messages are estimated, so that nothing is proved
+      all.search(*ground.score, ground.found[0], all_cuts_budget);
+      return;
+    }
     known.least_step_s = all.least_step_s();
     known.done = known.least_step_s > grounds_[0]->found[0].score.step_s ||
                  (all.search(*ground.score, ground.found[0], all_cuts_budget) && ground.score->exact());
@@ -252,15 +259,18 @@ class MakespanSearch {
     }
   }
 
-  void consider(const Plan& plan) {
+  void consider(Plan plan) {
+    if (by_program() && options_.recompute)
+      refit(plan, profile_, on_so_many(options_, policy_, plan.ranks()),
+            make_schedule(profile_, plan, policy_, options_.microbatches));
     const double step = step_s(profile_, plan, policy_, options_.microbatches, options_.cluster);
-    const int64_t lacking = lacking_bytes(plan, options_.cluster);
+    const int64_t lacking = lacking_bytes(plan, profile_, options_, policy_);
     const int64_t bytes =
         StageAdder(profile_)(plan.stage_of(int(profile_.nodes.size())), int(plan.stages.size())).bytes();
     if (best_ && std::tie(lacking_bytes_, best_->step_s, best_->bottleneck_s, bytes_) <=
                      std::tie(lacking, step, plan.bottleneck_s, bytes))
       return;
-    best_ = plan;
+    best_ = std::move(plan);
     best_->step_s = step;
     bytes_ = bytes, lacking_bytes_ = lacking;
   }
@@ -271,8 +281,9 @@ class MakespanSearch {
     plan.step_s = best_->step_s;
     if (options_.chunks > 1) return plan;  // with the bound that needs no search
     // What bounds a bottleneck with replicas counts all-reduces, which may hide behind backwards.
-    plan.lower_bound_s = pace_bound_s(profile_, options_, policy_.halves,
-                                      options_.replicas.off() ? first_search_.get() : nullptr);
+    plan.lower_bound_s =
+        pace_bound_s(profile_, options_, policy_.halves,
+                     options_.replicas.off() && !by_program() ? first_search_.get() : nullptr);
     if (options_.objective == Objective::period) return plan;
     plan.lower_bound_s =
         proved_ ? plan.step_s : but_for_rounding(std::max(plan.lower_bound_s, least_step_s_), plan.step_s);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "framework/error.h"
 #include "partition/plan/stage_cost.h"
 #include "pipeline/planning/greedy_order.h"
+#include "pipeline/planning/memory_fit.h"
 #include "pipeline/planning/order_bound.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/schedule/schedule_passes.h"
@@ -25,6 +27,7 @@ constexpr int64_t most_actions = 8'000'000, most_orders_timed = 200'000;  // tha
 constexpr int most_starts = 3;
 constexpr double hot = 0.01, cold = 1e-5;  // shares of a step that an exchange may lose, at first and at last
 constexpr double rounding_of_paces = 1e-12;
+constexpr double step_of_bests = 1e-3;  // orders that are kept while one improves; the best may not fit
 constexpr double infinite_s = std::numeric_limits<double>::infinity();
 
 bool begins_gradient(Verb verb) { return verb == Verb::backward || verb == Verb::backward_input; }
@@ -32,7 +35,13 @@ bool ends(Verb verb) { return verb == Verb::backward || verb == Verb::backward_w
 
 struct Candidate {
   RankOrders orders;
-  double pace_s = infinite_s;  // the step's length, or the period
+  double pace_s = infinite_s;               // the step's length, or the period
+  std::vector<int64_t> lacking_bytes = {};  // by rank of the plan; empty without limits of memory
+
+  int64_t lacking() const { return std::reduce(lacking_bytes.begin(), lacking_bytes.end()); }
+  bool operator<(const Candidate& other) const {
+    return std::pair(lacking(), pace_s) < std::pair(other.lacking(), other.pace_s);
+  }
 };
 
 class OrderSearch {
@@ -43,8 +52,9 @@ class OrderSearch {
         plan_(plan),
         cluster_(cluster),
         steps_(request.steps),
+        by_formula_(request.by_formula),
         memo_(request.memo),
-        asked_{pipeline_times(profile, plan, cluster, microbatches), {}, request.steps},
+        asked_{pipeline_times(profile, plan, cluster, microbatches), {}, {}, request.steps},
         estimate_(asked_.times),
         ranks_(size_t(estimate_.ranks())) {
     for (int s = 0; s < estimate_.stages(); ++s)
@@ -54,7 +64,7 @@ class OrderSearch {
     bound_s_ = order_bound_s(estimate_, in_flight_, steps_);
     const int64_t orders = 3 * most_orders_timed * int64_t(estimate_.stages()) * estimate_.microbatches();
     budget_ = int64_t(double(std::min(most_actions, orders)) * request.effort);
-    if (request.start) add(*request.start);
+    begin_ = request.start;
   }
 
   PlannedOrder run() {
@@ -86,6 +96,8 @@ class OrderSearch {
       limits_.of_each_stage.push_back(by_bytes(r));
     }
     asked_.most_in_flight = limits_.most;
+    for (const int rank : cluster_.limits_memory() ? ranks_ : std::vector<int>())
+      asked_.memory_bytes.push_back(cluster_.device(plan_.device_of(rank)).memory_bytes);
   }
 
   Candidate search() {
@@ -94,9 +106,15 @@ class OrderSearch {
       throw Error(fmt::format("no order of {} micro-batches keeps {} in flight on the ranks",
                               estimate_.microbatches(), fmt::join(in_flight_, ", ")),
                   "allow more with --in-flight", ExitCode::usage);
+    Candidate least = starts_.front();
+    while (!starts_.empty() && starts_.front().lacking() > 0 && lower_limits(starts_.front())) {
+      start();
+      if (!starts_.empty() && starts_.front() < least) least = starts_.front();
+    }
+    if (least.lacking() > 0) return least;
     const int count = std::min(most_starts, int(starts_.size()));
     Candidate best = starts_.front();
-    for (int i = 0; i < count && !proved(best.pace_s); ++i) {
+    for (int i = 0; i < count && starts_[size_t(i)].lacking() == 0 && !proved(best.pace_s); ++i) {
       Candidate found = improve(starts_[size_t(i)], (budget_ - estimate_.timed()) / (count - i));
       if (found.pace_s < best.pace_s) best = std::move(found);
     }
@@ -105,11 +123,26 @@ class OrderSearch {
 
   bool proved(double pace_s) const { return pace_s <= bound_s_ * (1 + rounding_of_paces); }
 
+  // Gives ranks that lack memory less in flight. Returns false where they have the least already.
+  bool lower_limits(const Candidate& lacks) {
+    bool lowered = false;
+    for (size_t r = 0; r < ranks_.size(); ++r) {
+      const int64_t bytes = lacks.lacking_bytes[size_t(ranks_[r])];
+      const int64_t less = limits_.of_each_stage[r] ? bytes : std::min<int64_t>(bytes, 1);
+      if (less == 0 || limits_.most[r] <= less) continue;
+      limits_.most[r] -= less;
+      lowered = true;
+    }
+    return lowered;
+  }
+
   void start() {
+    starts_.clear();
+    add(begin_);
     for (const Policy& policy : policies())
       if (policy.trains && !policy.asynchronous()) add(orders_of(policy));
     add_greedy({});
-    std::ranges::stable_sort(starts_, {}, &Candidate::pace_s);
+    std::stable_sort(starts_.begin(), starts_.end());
     if (steps_ == Steps::apart || starts_.empty()) return;
     for (int again = 0; again < 2; ++again) {  // greedy from where stages begin in the steady state
       time(starts_.front().orders);
@@ -117,7 +150,7 @@ class OrderSearch {
       const double first_s = std::ranges::min(begins_s);
       for (double& s : begins_s) s -= first_s;
       add_greedy(begins_s);
-      std::ranges::stable_sort(starts_, {}, &Candidate::pace_s);
+      std::stable_sort(starts_.begin(), starts_.end());
     }
   }
 
@@ -150,6 +183,7 @@ class OrderSearch {
     Candidate candidate{*orders, time(*orders)};
     if (candidate.pace_s == infinite_s) return;
     join_halves(candidate);
+    candidate.lacking_bytes = lacking_bytes(candidate.orders);
     starts_.push_back(std::move(candidate));
   }
 
@@ -224,13 +258,14 @@ class OrderSearch {
   }
 
   Candidate improve(const Candidate& from, int64_t share) {
-    Candidate now = from, best = from;
+    Candidate now = from;
+    std::vector<Candidate> bests = {from};  // each better than the one before
     const int64_t begin = estimate_.timed();
     int64_t idle = 0;
     std::uniform_real_distribution<double> unit(0, 1);
     time(now.orders);
     std::vector<OrderEstimate::At> path = estimate_.critical_path();
-    while (estimate_.timed() + idle - begin < share && !proved(best.pace_s)) {
+    while (estimate_.timed() + idle - begin < share && !proved(bests.back().pace_s)) {
       const double done = double(estimate_.timed() + idle - begin) / double(share);
       const double heat_s = from.pace_s * hot * std::pow(cold / hot, done);
       RankOrders changed = now.orders;
@@ -242,22 +277,38 @@ class OrderSearch {
       if (pace_s > now.pace_s && !(unit(random_) < std::exp((now.pace_s - pace_s) / heat_s))) continue;
       now.orders = std::move(changed), now.pace_s = pace_s;
       path = estimate_.critical_path();
-      if (pace_s < best.pace_s * (1 - rounding_of_paces)) best = now;
+      if (pace_s >= bests.back().pace_s * (1 - rounding_of_paces)) continue;
+      if (bests.size() > 1 && pace_s > bests[bests.size() - 2].pace_s * (1 - step_of_bests))
+        bests.back() = now;
+      else
+        bests.push_back(now);
     }
-    return best;
+    while (bests.size() > 1 && !fits(bests.back().orders)) bests.pop_back();
+    return bests.back();
   }
 
-  PlannedOrder finish(const RankOrders& best) const {
+  std::vector<int64_t> lacking_bytes(const RankOrders& orders) const {
+    if (by_formula_ || !cluster_.limits_memory()) return {};
+    return antichain::lacking_bytes(schedule_of(orders), plan_, profile_, cluster_);
+  }
+  bool fits(const RankOrders& orders) const {
+    const std::vector<int64_t> bytes = lacking_bytes(orders);
+    return std::reduce(bytes.begin(), bytes.end()) == 0;
+  }
+
+  Schedule schedule_of(const RankOrders& best) const {
     const Crossing crossing = crossing_of(profile_, plan_);
     const Seats seats = antichain::seats(crossing.ranks, estimate_.microbatches());
     ComputeOrders orders(seats.size());
     for (size_t r = 0; r < best.size(); ++r)
       for (const Computing& c : best[r])
         orders[size_t(ranks_[r])].actions.push_back({c.verb, c.stage, c.microbatch});
-    PlannedOrder planned{.schedule = complete(orders, crossing, seats, estimate_.microbatches()),
-                         .orders = best,
-                         .steps = steps_,
-                         .bound_s = bound_s_};
+    return complete(orders, crossing, seats, estimate_.microbatches());
+  }
+
+  PlannedOrder finish(const RankOrders& best) const {
+    PlannedOrder planned{.schedule = schedule_of(best), .orders = best, .steps = steps_, .bound_s = bound_s_};
+    for (const int64_t bytes : lacking_bytes(best)) planned.lacking_bytes += bytes;
     const Timeline timeline = simulate(planned.schedule, plan_, profile_, cluster_, steps_);
     planned.step_s = timeline.step_s, planned.period_s = timeline.period_s;
     planned.bound_s = std::min(planned.bound_s, planned.pace_s());  // but for rounding
@@ -268,12 +319,14 @@ class OrderSearch {
   const Plan& plan_;
   const Cluster& cluster_;
   const Steps steps_;
+  const bool by_formula_;
   OrderMemo* const memo_;
   OrderMemo::Asked asked_;
   OrderEstimate estimate_;
   std::vector<int> ranks_;      // of the plan, as PipelineTimes numbers them
   std::vector<int> in_flight_;  // by these
   InFlightLimits limits_;
+  std::optional<RankOrders> begin_;  // one more order to start from
   double bound_s_ = 0;
   std::vector<Candidate> starts_;
   std::mt19937_64 random_{1};

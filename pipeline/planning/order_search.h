@@ -10,6 +10,7 @@
 //
 // Micro-batches stay in order on every rank, so an order is three counters a rank, and no bit changes. The
 // budget is counted in actions, and random numbers come from a fixed seed: the result is the same everywhere.
+// Where devices have a limit of memory, only orders whose compiled program fits are kept, if there are any.
 #pragma once
 
 #include <optional>
@@ -30,6 +31,7 @@ struct PlannedOrder {
   Steps steps = Steps::apart;
   double step_s = 0, period_s = 0;  // as simulate() says
   double bound_s = 0;               // no order under the limits has a shorter step, or period
+  int64_t lacking_bytes = 0;        // of memory, by the compiled program, summed over ranks
   double pace_s() const { return steps == Steps::apart ? step_s : period_s; }
   bool proved() const { return pace_s() <= bound_s * (1 + 1e-9); }
 };
@@ -41,6 +43,7 @@ class OrderMemo {
   struct Asked {
     PipelineTimes times;
     std::vector<int64_t> most_in_flight;  // by rank, of InFlightLimits
+    std::vector<int64_t> memory_bytes;    // by rank; empty where no device is limited
     Steps steps = Steps::apart;
     bool operator==(const Asked&) const = default;
   };
@@ -57,6 +60,7 @@ struct OrderRequest {
   Steps steps = Steps::apart;
   double effort = 1;
   std::optional<RankOrders> start = {};  // one more order to start from
+  bool by_formula = false;               // orders fit that keep the limits of micro-batches in flight
   OrderMemo* memo = nullptr;  // answers where it knows an order, and else keeps the one that is found
 };
 

@@ -1,7 +1,6 @@
 #include "pipeline/planning/planning.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -12,6 +11,7 @@
 #include "partition/search/antichain_search.h"
 #include "pipeline/planning/chunks.h"
 #include "pipeline/planning/makespan_bound.h"
+#include "pipeline/planning/memory_fit.h"
 #include "pipeline/simulate/simulate.h"
 
 namespace antichain {
@@ -45,31 +45,14 @@ Plan plan_by_bottleneck(const Profile& profile, const PlanOptions& options, cons
 Plan plan_by_period(const Profile& profile, const PlanOptions& options, const Policy& policy) {
   Plan even = plan_by_bottleneck(profile, options, policy), fast = plan_makespan(profile, options, policy);
   set_pace(fast, profile, options, policy);
-  const int64_t even_lacks = lacking_bytes(even, options.cluster),
-                fast_lacks = lacking_bytes(fast, options.cluster);
+  const int64_t even_lacks = lacking_bytes(even, profile, options, policy),
+                fast_lacks = lacking_bytes(fast, profile, options, policy);
   Plan plan = std::tie(even_lacks, even.period_s) < std::tie(fast_lacks, fast.period_s) ? even : fast;
   if (options.chunks == 1) plan.lower_bound_s = but_for_rounding(fast.lower_bound_s, plan.period_s);
   return plan;
 }
 
 }  // namespace
-
-void check_memory(const Plan& plan, const Cluster& cluster) {
-  const int rank = rank_that_does_not_fit(plan, cluster);
-  if (rank < 0) return;
-  const std::vector<int> stages = stages_of_rank(plan, rank);
-  const bool one = stages.size() == 1;
-  int64_t most = 0;
-  for (int r = 0; r < plan.ranks(); ++r) most = std::max(most, memory_of_rank(plan, r));
-  throw Error(
-      fmt::format("{} {} of the plan by {} {} {} bytes, but {} device has {}: this split needs {} bytes on "
-                  "each device",
-                  one ? "stage" : "stages", fmt::join(stages, " and "), plan.method, one ? "needs" : "need",
-                  memory_of_rank(plan, rank), one ? "its" : "their",
-                  cluster.device(plan.device_of(rank)).memory_bytes, most),
-      "use larger devices or more of them, or plan by the method antichain, which looks for a split that "
-      "fits");
-}
 
 void check_policy(const Policy& policy, const PlanOptions& options) {
   if (!policy.trains)
@@ -105,7 +88,7 @@ Plan plan_network(const Profile& profile, const PlanOptions& options, Method met
   }
   const auto end = std::chrono::steady_clock::now();
   plan.planning_s = std::chrono::duration<double>(end - start).count();
-  check_memory(plan, asked.cluster);
+  if (asked.beside_bytes.empty()) check_formula(plan, asked.cluster);
   set_pace(plan, profile, asked, policy);
   if (by_step && !exact && !several) {
     // The method data-parallel replicates even where replicas are off.

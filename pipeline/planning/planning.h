@@ -1,6 +1,6 @@
 // This file plans for a policy, by any method and for any objective. The step is simulated, and memory is a
-// hard limit. Commands plan by ScheduleChoice::plan (schedule_choice.h), which calls this, and which for
-// `auto` searches cut and order together as well.
+// hard limit, by the formula of partition/plan/stage_cost.h. Commands plan by ScheduleChoice::plan
+// (schedule_choice.h), which calls this, and which for `auto` searches cut and order together as well.
 //
 //   compute, compute-or-transfer   the method's own plan
 //   makespan                       method antichain: plan_makespan; any other: its own plan as it is, beside
@@ -23,15 +23,12 @@ void check_policy(const Policy&, const PlanOptions&);
 // Plan::step_s and Plan::period_s are of options.microbatches under the policy, which also says how many
 // micro-batches are in flight (so options.in_flight is not read). Throws Error as the planners do, for a
 // policy without backwards, for a number of micro-batches that the policy can't run, and for more replicas
-// than micro-batches, and calls check_memory for the methods that do not look at memory.
+// than micro-batches, and calls check_formula for the methods that do not look at memory.
 Plan plan_network(const Profile&, const PlanOptions&, Method, const Policy&);
 
 // Finds the plan with the shortest step, simulated with fill and drain, links and the messages that the
 // runner sends (makespan.cpp says how). options.objective is makespan, or period: then the plan has the bound
 // of the period. Throws Error as plan_antichain does.
 Plan plan_makespan(const Profile&, const PlanOptions&, const Policy&);
-
-// Throws Error for a plan that does not fit; it names the stages, what they need, and what would do.
-void check_memory(const Plan&, const Cluster&);
 
 }  // namespace antichain

@@ -6,15 +6,21 @@
 #include <chrono>
 #include <exception>
 #include <future>
+#include <limits>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "framework/error.h"
 #include "framework/random.h"
+#include "framework/units.h"
 #include "partition/plan/finish_plan.h"
+#include "partition/search/antichain_search.h"
 #include "pipeline/planning/chunks.h"
+#include "pipeline/planning/few_plans.h"
 #include "pipeline/planning/makespan_bound.h"
+#include "pipeline/planning/memory_fit.h"
 #include "pipeline/planning/planning.h"
 #include "pipeline/simulate/simulate.h"
 
@@ -24,6 +30,13 @@ namespace {
 
 // Shares of the budget for the order of each plan that is compared.
 constexpr double effort_to_compare = 0.1, effort_of_a_glance = 0.02;
+
+// Searches for cuts that fit by their program, and how exactly the smallest memory is found.
+constexpr int most_searches = 8;
+constexpr double rounding_of_steps = 1e-9;
+constexpr double least_step_down = 0.02;  // of a limit, where a search for its own program ends as before
+constexpr double memory_growth = 1.3, memory_precision = 0.005;
+constexpr int most_tries_with_less = 8;
 
 constexpr std::string_view any_order = "any";
 
@@ -64,14 +77,27 @@ void set_pace(Plan& plan, const PlannedOrder& order) {
   plan.step_s = order.step_s, plan.period_s = order.period_s;
 }
 
-// Returns what check_memory throws.
-std::exception_ptr refusal_of(const Plan& plan, const Cluster& cluster) {
-  try {
-    check_memory(plan, cluster);
-  } catch (const Error&) {
-    return std::current_exception();
-  }
-  return nullptr;
+int64_t sum(const std::vector<int64_t>& bytes) { return std::reduce(bytes.begin(), bytes.end()); }
+
+PlanOptions within(const PlanOptions& options, int64_t memory_bytes) {
+  PlanOptions limited = options;
+  for (Device& device : limited.cluster.devices) device.memory_bytes = memory_bytes;
+  return limited;
+}
+
+int64_t least_by_formula(const Profile& profile, const PlanOptions& options) {
+  return AntichainSearch(profile, options).least_memory_bytes();
+}
+
+Error does_not_fit(const Profile& profile, const PlanOptions& options, int64_t least_bytes) {
+  std::string sentence = fmt::format("{} does not fit the memory of {}{} devices, however it is cut{}",
+                                     profile.model, options.at_most ? "at most " : "", options.devices(),
+                                     options.recompute ? ", and whatever is recomputed" : "");
+  if (least_bytes > 0)
+    sentence += fmt::format(": the smallest that would do is {} bytes{} on each", least_bytes,
+                            least_bytes < 1024 ? "" : fmt::format(" ({})", size_text(double(least_bytes))));
+  return Error(sentence,
+               "use larger devices, more of them, a smaller micro-batch, or fewer micro-batches in flight");
 }
 
 }  // namespace
@@ -95,10 +121,165 @@ Objective ScheduleChoice::objective(const PlanOptions& options) const {
 }
 
 Plan ScheduleChoice::plan(const Profile& profile, const PlanOptions& options, Method method) const {
-  Plan plan = search(profile, options, method);
+  std::optional<Plan> plan;
+  std::exception_ptr refusal;
+  try {
+    plan = search(profile, options, method, Width::all);
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::bad_input || by_formula || method != Method::antichain) throw;
+    refusal = std::current_exception();
+  }
+  if (!plan) {
+    const int64_t least = least_memory_bytes(profile, options, method);
+    if (least == 0 && refusal) std::rethrow_exception(refusal);
+    throw does_not_fit(profile, options, least);
+  }
   if (options.together.empty())  // else the bound is only of such plans
-    plan.bound_for = subject_of_bound(plan, profile, options, planned() ? any_order : policy().name);
-  return plan;
+    plan->bound_for = subject_of_bound(*plan, profile, options, planned() ? any_order : policy().name);
+  return *plan;
+}
+
+std::optional<Plan> ScheduleChoice::search(const Profile& profile, const PlanOptions& asked, Method method,
+                                           Width width) const {
+  PlanOptions options = asked;
+  options.objective = objective(asked);
+  return planned() ? search_orders(profile, options, method, width)
+                   : search_policy(profile, options, method, policy());
+}
+
+std::optional<Plan> ScheduleChoice::search_policy(const Profile& profile, const PlanOptions& options,
+                                                  Method method, const Policy& policy) const {
+  const auto find = [&](const PlanOptions& by) {
+    CutAndOrder found;
+    found.plan = plan_network(profile, by, method, policy);
+    found.order.schedule = make_flowing_schedule(profile, found.plan, policy, options.microbatches);
+    return found;
+  };
+  const auto time = [&](CutAndOrder& found) {
+    const Pace its = pace(profile, found.plan, policy, options.microbatches, options.cluster, options.steps);
+    found.plan.step_s = its.step_s, found.plan.period_s = its.period_s;
+  };
+  std::optional<CutAndOrder> found = fitting(profile, options, policy, method, find, time);
+  if (!found) return std::nullopt;
+  return std::move(found->plan);
+}
+
+std::optional<CutAndOrder> ScheduleChoice::fitting(const Profile& profile, const PlanOptions& options,
+                                                   const Policy& cut_for, Method method, const Find& find,
+                                                   const Time& time) const {
+  PlanOptions asked = options;
+  const auto of_few = [&]() -> std::optional<FewPlans> {
+    if (planned() || by_formula || method != Method::antichain) return std::nullopt;
+    return try_all_plans(profile, options, cut_for);
+  };
+  const auto tried = [](FewPlans& few) -> std::optional<CutAndOrder> {
+    if (!few.fastest) return std::nullopt;
+    return CutAndOrder{.plan = std::move(*few.fastest), .order = {}};
+  };
+  double bound_s = 0;  // of the first round, in which more plans fit than do by their program
+  for (int round = 0; round <= most_searches; ++round) {
+    if (round == most_searches) {  // the emptiest by the formula
+      if (options.chunks > 1 || method != Method::antichain) return std::nullopt;
+      asked = within(options, least_by_formula(profile, on_so_many(options, cut_for, options.stages)));
+    }
+    CutAndOrder found;
+    try {
+      found = find(asked);
+    } catch (const Error& error) {
+      if (error.code() == ExitCode::failure) throw;
+      if (round == most_searches) return std::nullopt;
+      if (round > 0) {
+        round = most_searches - 1;
+        continue;
+      }
+      if (std::optional<FewPlans> few = of_few()) return tried(*few);
+      throw;
+    }
+    if (by_formula) return found;
+    Plan& plan = found.plan;
+    if (round == 0) bound_s = plan.lower_bound_s;
+    const double planning_s = plan.planning_s;
+    const auto lacks = [&] { return lacking_bytes(found.order.schedule, plan, profile, options.cluster); };
+    if (options.recompute && sum(lacks()) > 0 &&
+        refit(plan, profile, options_of(found.order.schedule, options), found.order.schedule))
+      time(found);
+    const std::vector<int64_t> lacking = lacks();
+    if (std::optional<FewPlans> few = round == 0 ? of_few() : std::nullopt)
+      if (sum(lacking) > 0 ||
+          (few->fastest && few->fastest->objective_s() < plan.objective_s() * (1 - rounding_of_steps)))
+        return tried(*few);
+    if (sum(lacking) == 0) {
+      plan.lower_bound_s = bound_s <= plan.objective_s() * (1 + rounding_of_steps)
+                               ? but_for_rounding(bound_s, plan.objective_s())
+                               : 0;
+      plan.planning_s = planning_s;
+      return found;
+    }
+    if (method != Method::antichain)  // it finds the same again
+      check_program(found.order.schedule, plan, profile, options.cluster);
+    if (of_a_step(options.objective)) {
+      const std::vector<int64_t> beside =
+          beside_bytes(found.order.schedule, plan, profile, on_so_many(asked, cut_for, plan.ranks()));
+      const bool new_to_it = beside != asked.beside_bytes;
+      asked.beside_bytes = beside;
+      if (new_to_it) continue;
+    }
+    for (Device& device : asked.cluster.devices) {
+      if (device.memory_bytes == 0) continue;
+      device.memory_bytes -=
+          std::max(std::ranges::max(lacking), int64_t(least_step_down * double(device.memory_bytes)));
+      device.memory_bytes = std::max<int64_t>(1, device.memory_bytes);
+    }
+  }
+  return std::nullopt;
+}
+
+int64_t ScheduleChoice::least_memory_bytes(const Profile& profile, const PlanOptions& options,
+                                           Method method) const {
+  const auto fits = [&](int64_t bytes, Width width) {
+    try {
+      return search(profile, within(options, bytes), method, width).has_value();
+    } catch (const Error& error) {
+      if (error.code() == ExitCode::failure) throw;
+      return false;
+    }
+  };
+  if (!planned())
+    if (const std::optional<FewPlans> few = try_all_plans(profile, options, policy()))
+      return few->least_bytes;
+  // 1. Begin where weights fit, and whatever the formula counts.
+  int64_t held = 0, all = 0;
+  for (const ProfileNode& node : profile.nodes) {
+    held += held_bytes(node.cost);
+    all += 2 * held_bytes(node.cost) +
+           (options.microbatches + 2) * 4 * (node.cost.stash_bytes + node.cost.output_bytes);
+  }
+  int64_t low = std::max<int64_t>(1, held / options.devices());
+  for (const Device& device : options.cluster.devices) low = std::max(low, device.memory_bytes);
+  if (options.chunks == 1) {
+    PlanOptions by = options;
+    if (planned()) by.most_in_flight = 1;
+    const Policy& cut_for = planned() ? Policy::one_f_one_b : policy();
+    low = std::max(low, least_by_formula(profile, on_so_many(by, cut_for, by.stages)) - 1);
+  }
+  // 2. Find some memory that is enough, and the smallest by halves.
+  int64_t high = low + 1;
+  while (!fits(high, Width::least_memory)) {
+    if (high > all) return 0;
+    low = high;
+    high = int64_t(double(high) * memory_growth) + 1;
+  }
+  while (high - low > std::max<int64_t>(1, int64_t(memory_precision * double(low)))) {
+    const int64_t middle = low + (high - low) / 2;
+    (fits(middle, Width::least_memory) ? high : low) = middle;
+  }
+  // 3. An order of another cut may do with a little less.
+  for (int tries = 0; planned() && tries < most_tries_with_less; ++tries) {
+    const int64_t less = high - high / 100;
+    if (less == high || !fits(less, Width::all)) break;
+    high = less;
+  }
+  return high;
 }
 
 Plan ScheduleChoice::judge(const Profile& profile, const Plan& given, const PlanOptions& asked,
@@ -120,7 +301,11 @@ Plan ScheduleChoice::judge(const Profile& profile, const Plan& given, const Plan
                                                          : on_so_many(options, policy(), given.ranks()),
                           given.stages, given.method, 0);
   plan.step_s = its.step_s, plan.period_s = its.period_s;
-  check_memory(plan, options.cluster);
+  if (by_formula)
+    check_formula(plan, options.cluster);
+  else
+    check_program(schedule ? *schedule : make_flowing_schedule(profile, plan, policy(), options.microbatches),
+                  plan, profile, options.cluster);
   plan.lower_bound_s = 0;
   const auto is_for = [&](std::string_view order) {
     return given.bound_for == subject_of_bound(plan, profile, options, order);
@@ -136,82 +321,108 @@ Plan ScheduleChoice::judge(const Profile& profile, const Plan& given, const Plan
   return plan;
 }
 
-Plan ScheduleChoice::search(const Profile& profile, const PlanOptions& asked, Method method) const {
-  PlanOptions options = asked;
-  options.objective = objective(asked);
-  if (!planned()) return plan_network(profile, options, method, policy());
+std::optional<Plan> ScheduleChoice::search_orders(const Profile& profile, PlanOptions options, Method method,
+                                                  Width width) const {
+  const bool free = of_a_step(options.objective) && method == Method::antichain && !options.at_most;
+  const auto ordered = [&](Plan plan, std::optional<RankOrders> start = {}) {
+    CutAndOrder found{.plan = std::move(plan), .order = {}};
+    found.order =
+        order(profile, found.plan, options, {.effort = effort_to_compare, .start = std::move(start)});
+    set_pace(found.plan, found.order);
+    return found;
+  };
+  const auto time = [&](CutAndOrder& found) { found = ordered(found.plan, found.order.orders); };
   // The searches know nothing of each other, so they run beside each other, where there are threads for them.
-  std::vector<std::future<CutAndOrder>> searches;
+  std::vector<std::future<std::optional<CutAndOrder>>> searches;
   const auto begin = [&](auto search) {
     searches.push_back(std::async(std::launch::async | std::launch::deferred, std::move(search)));
   };
-  const auto begin_by = [&](const Policy& cut_for, int chunks, int most_in_flight = 0) {
-    begin([&, chunks, most_in_flight] {
+  // The first two cut for a policy: for its own order, and for any with so many in flight. The third cuts for
+  // the order.
+  const auto begin_by = [&](const Policy& cut_for, int chunks) {
+    begin([&, chunks]() -> std::optional<CutAndOrder> {
       PlanOptions by = options;
-      by.chunks = chunks, by.most_in_flight = most_in_flight;
-      CutAndOrder found;
-      found.plan = plan_network(profile, by, method, cut_for);
-      found.order = order(profile, found.plan, options, {.effort = effort_to_compare});
-      return found;
+      by.chunks = chunks;
+      std::optional<Plan> plan = search_policy(profile, by, method, cut_for);
+      if (!plan) return std::nullopt;
+      return ordered(std::move(*plan));
     });
   };
-  for (const Policy* cut_for : {&policy(), &Policy::one_f_one_b}) begin_by(*cut_for, 1);
-  const bool free = of_a_step(options.objective) && method == Method::antichain && !options.at_most;
-  for (const Policy& of : policies())
-    if (const int chunks = default_chunks(of.placement); free && two_stages && of.trains && chunks > 1)
-      begin_by(of, chunks);
+  const auto begin_in_flight = [&](int most_in_flight) {
+    begin([&, most_in_flight] {
+      PlanOptions by = options;
+      by.most_in_flight = most_in_flight;
+      return fitting(
+          profile, by, Policy::one_f_one_b, method,
+          [&](const PlanOptions& its) {
+            return ordered(plan_network(profile, its, method, Policy::one_f_one_b));
+          },
+          time);
+    });
+  };
   const auto begin_together = [&](const Policy& cut_for, int chunks, int most_in_flight = 0) {
     begin([&, chunks, most_in_flight] {
       PlanOptions by = options;
       by.chunks = chunks, by.most_in_flight = most_in_flight;
-      return together(profile, by, cut_for);
+      return fitting(
+          profile, by, cut_for, method,
+          [&](const PlanOptions& its) { return together(profile, its, cut_for); }, time);
     });
   };
-  for (const Policy* of : one_of_each_placement())
-    if (const int chunks = default_chunks(of->placement); free && (chunks == 1 || two_stages))
-      begin_together(*of, chunks);
-  // An order may have less in flight than the policies above, which memory may ask for.
-  const int fewest = options.cluster.limits_memory() ? 1 : std::min(options.stages, options.microbatches);
-  for (int most = fewest; most < std::min(options.stages, options.microbatches); ++most)
-    if (free)
-      begin_together(Policy::one_f_one_b, 1, most);
-    else
-      begin_by(Policy::one_f_one_b, 1, most);
-  for (const std::future<CutAndOrder>& search : searches) search.wait();
+  const int most_at_once = std::min(options.stages, options.microbatches);
+  const auto begin_with = [&](int most_in_flight) {
+    free ? begin_together(Policy::one_f_one_b, 1, most_in_flight) : begin_in_flight(most_in_flight);
+  };
+  if (width == Width::least_memory) {
+    begin_with(1);
+  } else {
+    for (const Policy* cut_for : {&policy(), &Policy::one_f_one_b}) begin_by(*cut_for, 1);
+    for (const Policy& of : policies())
+      if (const int chunks = default_chunks(of.placement); free && two_stages && of.trains && chunks > 1)
+        begin_by(of, chunks);
+    for (const Policy* of : one_of_each_placement())
+      if (const int chunks = default_chunks(of->placement); free && (chunks == 1 || two_stages))
+        begin_together(*of, chunks);
+    // An order may have less in flight than the policies above, which memory may ask for.
+    for (int most = options.cluster.limits_memory() ? 1 : most_at_once; most < most_at_once; ++most)
+      begin_with(most);
+  }
+  for (const auto& search : searches) search.wait();
   // A rank's two stages need what their own order has in flight.
-  const auto priced = [&](const Plan& plan, const Schedule& schedule) {
-    Plan its = finish_plan(profile, options_of(schedule, options), plan.stages, plan.method, plan.states);
+  const auto priced = [&](const CutAndOrder& found) {
+    const Plan& plan = found.plan;
+    Plan its = finish_plan(profile, options_of(found.order.schedule, options), plan.stages, plan.method,
+                           plan.states);
     its.planning_s = plan.planning_s;
     return its;
   };
   std::optional<CutAndOrder> best;
   double bound_s = 0;  // for any plan and any order, where it is known
   std::exception_ptr refusal;
-  for (std::future<CutAndOrder>& search : searches) try {
-      CutAndOrder found = search.get();
+  for (auto& search : searches) try {
+      std::optional<CutAndOrder> found = search.get();
+      if (!found) continue;
+      if (found->order.lacking_bytes > 0 ||
+          (by_formula && lacking_bytes(priced(*found), options.cluster) > 0))
+        continue;
       // Limits of memory are the policy's own, and there are orders that need less.
       if (&search == &searches.front() && !options.cluster.limits_memory())
-        bound_s = found.plan.lower_bound_s;
-      if (const Plan its = priced(found.plan, found.order.schedule);
-          lacking_bytes(its, options.cluster) > 0) {  // with --in-flight an order may take too much
-        if (!refusal) refusal = refusal_of(its, options.cluster);
-        continue;
-      }
-      if (!best || found.order.pace_s() < best->order.pace_s()) best = std::move(found);
+        bound_s = found->plan.lower_bound_s;
+      if (!best || found->order.pace_s() < best->order.pace_s()) best = std::move(found);
     } catch (const Error& error) {
       if (error.code() == ExitCode::failure) throw;
       if (!refusal) refusal = std::current_exception();
     }
-  if (!best) std::rethrow_exception(refusal);
-  Plan& plan = best->plan;
-  const bool several = has_several_stages_a_rank(plan);
-  // Another order of a rank's two stages might not fit where this one does.
-  const double effort = several && options.cluster.limits_memory() ? 0 : 1;
-  const PlannedOrder found =
-      order(profile, plan, options, {.effort = effort, .start = best->order.orders, .memo = memo.get()});
-  plan = priced(plan, found.schedule);
-  set_pace(plan, found);
-  check_memory(plan, options.cluster);
+  if (!best && refusal) std::rethrow_exception(refusal);
+  if (!best) return std::nullopt;
+  // By the formula another order of a rank's two stages might not fit where this one does.
+  const bool as_it_is =
+      by_formula && options.cluster.limits_memory() && has_several_stages_a_rank(best->plan);
+  best->order = order(profile, best->plan, options,
+                      {.effort = as_it_is ? 0. : 1., .start = best->order.orders, .memo = memo.get()});
+  Plan plan = priced(*best);
+  set_pace(plan, best->order);
+  if (by_formula) check_formula(plan, options.cluster);
   if (of_a_step(options.objective)) {
     if (free && two_stages) options.chunks = 2, bound_s = 0;  // for the wider choice
     if (bound_s == 0) bound_s = pace_bound_s(profile, options, true);
@@ -233,7 +444,8 @@ std::optional<CutAndOrder> ScheduleChoice::glance(const Profile& profile, const 
       CutAndOrder found;
       found.plan = plan_network(profile, by, Method::antichain, *cut_for);
       found.order = order(profile, found.plan, options, {.effort = effort_of_a_glance});
-      if (!best || found.order.pace_s() < best->order.pace_s()) best = std::move(found);
+      if (found.order.lacking_bytes == 0 && (!best || found.order.pace_s() < best->order.pace_s()))
+        best = std::move(found);
     } catch (const Error& error) {
       if (error.code() == ExitCode::failure) throw;
     }
@@ -244,6 +456,7 @@ std::optional<CutAndOrder> ScheduleChoice::glance(const Profile& profile, const 
 CutAndOrder ScheduleChoice::together(const Profile& profile, const PlanOptions& options,
                                      const Policy& cut_for) const {
   SearchLimits limits;
+  limits.by_formula = by_formula;
   limits.of_plan = [&](const Plan& plan) { return this->limits(profile, plan, options); };
   limits.of_stages = [&](const StageSums& sums, const std::vector<int>& device) {
     const int stages = int(sums.stages.size());
@@ -269,6 +482,7 @@ std::vector<int> ScheduleChoice::given_limits(int ranks) const {
 PlannedOrder ScheduleChoice::order(const Profile& profile, const Plan& plan, const PlanOptions& options,
                                    OrderRequest request) const {
   request.steps = options.steps;
+  request.by_formula = by_formula;
   return plan_order(profile, plan, options.cluster, options.microbatches, limits(profile, plan, options),
                     request);
 }

@@ -7,6 +7,7 @@
 // depends on besides. Whoever reads the plan for the same gets the bound, and nobody searches again.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,6 +33,8 @@ struct ScheduleChoice {
   std::vector<int> in_flight = {};
   // Whether `auto` may give each rank two stages, too.
   bool two_stages = false;
+  // Whether limits of memory are for what the formula counts alone (partition/plan/stage_cost.h).
+  bool by_formula = false;
   // The orders that were found so far, for all copies of this choice.
   std::shared_ptr<OrderMemo> memo = std::make_shared<OrderMemo>();
 
@@ -45,11 +48,13 @@ struct ScheduleChoice {
   // link, so a plan for them has the smallest of these where a step or period was asked for.
   Objective objective(const PlanOptions&) const;
 
-  // Plans as plan_network does, by that objective. With `auto` stages are cut for 1f1b as well, which needs
-  // less memory, and cut and order are searched together (pipeline/planning/cut_and_order.h). Where ranks may
-  // have two stages, they are cut for each named schedule that gives them two. The best plan that fits is
-  // kept. The plan's step is that of its order, which `schedule` returns without another search. Its bound
-  // holds for any such plan and any order.
+  // Plans as plan_network does, by that objective. Where the compiled program of the plan does not fit its
+  // devices, cuts are searched again for what it takes (pipeline/planning/memory_fit.h). Throws Error where
+  // none is found that fits; it names the smallest memory for which one is. With `auto` stages are cut for
+  // 1f1b as well, which needs less memory, and cut and order are searched together
+  // (pipeline/planning/cut_and_order.h). Where ranks may have two stages, they are cut for each named
+  // schedule that gives them two. The best plan that fits is kept. The plan's step is that of its order,
+  // which `schedule` returns without another search. Its bound holds for any such plan and any order.
   Plan plan(const Profile&, const PlanOptions&, Method) const;
   // Returns a plan and an order that `auto` can have, found at first sight: it orders what is cut by the
   // bottleneck for one stage a rank and for two, a little. It begins nothing after so many seconds. Returns
@@ -68,7 +73,19 @@ struct ScheduleChoice {
   std::vector<int> limits(const Profile&, const Plan&, const PlanOptions&) const;
 
  private:
-  Plan search(const Profile&, const PlanOptions&, Method) const;
+  // `least_memory` searches only cuts and orders that have one micro-batch in flight. Returns nothing where
+  // none was found whose program fits.
+  enum class Width { all, least_memory };
+  std::optional<Plan> search(const Profile&, const PlanOptions&, Method, Width) const;
+  std::optional<Plan> search_policy(const Profile&, const PlanOptions&, Method, const Policy&) const;
+  std::optional<Plan> search_orders(const Profile&, PlanOptions, Method, Width) const;
+  // Repeats `find` until the program of what it finds fits. `time` sets the pace of a plan of which stages
+  // recompute more.
+  using Find = std::function<CutAndOrder(const PlanOptions&)>;
+  using Time = std::function<void(CutAndOrder&)>;
+  std::optional<CutAndOrder> fitting(const Profile&, const PlanOptions&, const Policy& cut_for, Method,
+                                     const Find&, const Time&) const;
+  int64_t least_memory_bytes(const Profile&, const PlanOptions&, Method) const;  // 0: none was found
   CutAndOrder together(const Profile&, const PlanOptions&, const Policy&) const;
   PlannedOrder order(const Profile&, const Plan&, const PlanOptions&, OrderRequest) const;
   std::vector<int> given_limits(int ranks) const;

@@ -48,7 +48,7 @@ const std::map<std::string, Rooms> rooms_of{
       {"stage", {"schedule", "program"}},
       {"transport", {"host", "device"}},
       {"cuda", {"device", "transport"}},
-      {"planning", {"schedule", "simulate"}},
+      {"planning", {"schedule", "program", "simulate"}},
       {"run", {"schedule", "program", "host", "device", "simulate", "stage", "transport"}},
       {"rehearse", {"schedule", "program", "host", "simulate", "transport", "run"}},
       {"measure", {"schedule", "host", "device", "simulate", "stage", "transport", "run"}},

@@ -223,9 +223,9 @@ TEST_F(PlanProgram, LinksAndMemory) {
             8.);
   EXPECT_THAT(printed_plan("--stages 2 --link-bytes-per-s 2e9"),
               HasSubstr("Link 2 GB/s, latency 0 us (bandwidth as given; else the profile has none)"));
-  const Json tight = plan("--stages 2 --memory-bytes 19922944");  // 19 MiB; the fastest plan needs 19.5
+  const Json tight = plan("--stages 2 --memory-bytes 30000000");  // the fastest plan takes 33 MiB
   EXPECT_EQ(tight["bottleneck_ms"], 9.);
-  for (const Json& stage : tight["stages"]) EXPECT_LE(stage["memory_bytes"], 19922944);
+  for (const Json& stage : tight["stages"]) EXPECT_LE(stage["memory_bytes"], 30000000);
   EXPECT_EQ(plan("--stages 2 --memory-bytes 0")["bottleneck_ms"], 8.);
   EXPECT_EQ(plan("--stages 2 --method uniform --schedule gpipe")["stages"][0]["memory_bytes"],
             (3 + 32 * 3) * mib);
@@ -321,7 +321,7 @@ TEST_F(PlanProgram, ComparisonsGoOnWithoutAMethodThatRefuses) {
   text = printed_plan("--stages 2 --compare --cuts node4 --method handsplit --json h.json");
   EXPECT_EQ(row(text, "handsplit")[3], "9.00");
   EXPECT_EQ(Json::parse(read_file(path("h.json")))["method"], "handsplit");
-  text = printed_plan("--stages 2 --compare --memory-bytes 19922944");
+  text = printed_plan("--stages 2 --compare --memory-bytes 30000000");
   EXPECT_EQ(row(text, "antichain")[3], "9.00");
   EXPECT_THAT(text, HasSubstr("uniform        no plan: stage 1"));
   EXPECT_THAT(text, HasSubstr("data-parallel  no plan: stage 0"));

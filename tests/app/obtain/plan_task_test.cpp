@@ -176,7 +176,7 @@ TEST(PlanTask, AGivenPlanIsPricedAnew) {
   PlanningOptions limited = planning;
   limited.memory_bytes = 399;
   expect_error([&] { obtain_plan(given, profile, task_of(limited, given)); },
-               {"stage 1", "needs 400 bytes", "has 399"});
+               {"stage 0", "needs 400 bytes", "has 399", "this split needs 900 bytes"});
   PlanningOptions by_step = planning;
   by_step.objective = "makespan";
   const GivenFiles stepwise{.plan = to_json(edited("makespan"), profile)};

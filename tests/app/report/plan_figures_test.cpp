@@ -102,20 +102,5 @@ TEST(PlanReport, RangesAreShort) {
   EXPECT_EQ(ranges({4, 2}), "4,2") << "devices need not ascend";
 }
 
-// A limit counts less than the table does, which says so.
-TEST(PlanFigures, TheTableOfMemorySaysWhereItIsAboveTheLimit) {
-  const Profile profile = network();
-  Plan plan = three_stages();
-  plan.model = profile.model;
-  const Schedule schedule = make_schedule(profile, plan, Policy::one_f_one_b, 4);
-  const int64_t most = std::ranges::max(peak_memory_bytes(schedule, plan, profile));
-  const auto said = [&](int64_t limit) {
-    return describe_memory(plan, profile, schedule, equal_devices(3, {}, limit));
-  };
-  EXPECT_NE(said(most - mib).find("up to 1.00 MiB more than a device has"), std::string::npos)
-      << said(most - mib);
-  for (const int64_t limit : {most, int64_t(0)}) EXPECT_EQ(said(limit).find("more than"), std::string::npos);
-}
-
 }  // namespace
 }  // namespace antichain

@@ -299,7 +299,7 @@ TEST(PlanNetwork, SeveralStagesARankRecomputeWhatMakesThemFit) {
       for (size_t n = 2; n < profile.nodes.size(); ++n)
         profile.nodes[n].cost.stash_bytes = 50 + 20 * int(n % 3);
       PlanOptions o = options(2, Objective::makespan);
-      const ScheduleChoice choice{.name = name, .two_stages = true};
+      const ScheduleChoice choice{.name = name, .two_stages = true, .by_formula = true};
       o.chunks = choice.planned() ? 1 : 2;
       const Plan unlimited = choice.plan(profile, o, method);
       const auto fullest = [](const Plan& plan) {
