@@ -10,12 +10,12 @@
 namespace antichain {
 
 StepBoundary::StepBoundary(Job& job, Checkpointer& checkpointer, std::optional<Deadline> deadline, int lag,
-                           int64_t steps)
+                           int64_t steps, int in_a_row)
     : job_(job),
       checkpointer_(checkpointer),
       deadline_(std::move(deadline)),
       last_asked_(steps - lag),
-      steps_{.wanted_s = 0.2, .lag = lag} {}
+      steps_{.wanted_s = 0.2, .lag = lag, .in_a_row = in_a_row} {}
 
 std::string StepBoundary::status() {
   return fmt::format("{} {}", StopRequests::heard(), checkpointer_.status());
@@ -85,8 +85,8 @@ StopVerdict StepBoundary::decide(const Rhythm& rhythm) const {
     // Before saving is over, the steps up to the next answer may pass, and the checkpoint may be slower than
     // the last one.
     const double left_s = std::chrono::duration<double>(deadline_->at - Clock::now()).count();
-    const double margin_s =
-        (2 + rhythm.lag) * std::max(rhythm.unit_s, rhythm.wanted_s) + 2 * checkpointer_.cost_s() + 1;
+    const double margin_s = (2 + rhythm.lag) * std::max(rhythm.in_a_row * rhythm.unit_s, rhythm.wanted_s) +
+                            2 * checkpointer_.cost_s() + 1;
     if (left_s < margin_s) return {.stop = "the end of " + deadline_->name};
   }
   return {.save = checkpointer_.due_now()};

@@ -31,8 +31,9 @@ struct StopVerdict {
 
 class StepBoundary {
  public:
-  // `steps` is the number of steps of this run. An answer that would come after the last is not given.
-  StepBoundary(Job&, Checkpointer&, std::optional<Deadline>, int lag, int64_t steps);
+  // `steps` is the number of steps of this run. An answer that would come after the last is not given. An
+  // answer may have to wait until so many steps `in_a_row` are over.
+  StepBoundary(Job&, Checkpointer&, std::optional<Deadline>, int lag, int64_t steps, int in_a_row);
 
   // Between two steps the status goes with the results, rank 0 takes those of all ranks, and then all pass.
   std::string status();
@@ -51,7 +52,7 @@ class StepBoundary {
   // A Rhythm says which boundaries of one kind have an answer.
   struct Rhythm {
     double wanted_s;
-    int lag = 0;
+    int lag = 0, in_a_row = 1;
     int64_t passed = 0, next = 1, last = 0;
     Clock::time_point last_at = Clock::now();
     double unit_s = 0;  // one step, or one batch

@@ -71,7 +71,7 @@ class Trainer {
         last_(options.start.last),
         checkpointer_(options.checkpoint, options.start, model, seat_, transport,
                       [&](const CheckpointReport& report) { observer.on_checkpoint(report); }),
-        boundary_(job_, checkpointer_, options.deadline, lag(), total_ - options.start.step),
+        boundary_(job_, checkpointer_, options.deadline, lag(), total_ - options.start.step, schedule.steps),
         results_(job_, boundary_),
         period_s_before_(options.start.epoch_s) {
     ANTICHAIN_CHECK(!agrees() || lag() == 0, "steps are apart where ranks agree before an update");
