@@ -143,6 +143,8 @@ void add_doctor(CLI::App& app) {
   add_microbatches_option(command, options->microbatches, "Schedule");
   add_machine_options(command, options->machine);
   add_output_option(command, "--json", options->json_file, "write the findings");
+  show_first(command, {"--checkpoint", "--data-dir", "--profile", "--plan", "--stages", "--schedule",
+                       "--microbatches", "--memory-bytes", "--local", "--json"});
   command.callback([options] { run(*options); });
 }
 
