@@ -12,6 +12,10 @@
 #include "app/cli/option_row.h"
 #include "app/cli/output_file.h"
 #include "app/obtain/data_options.h"
+#include "app/obtain/plan_task.h"
+#include "app/obtain/profile.h"
+#include "app/obtain/schedule.h"
+#include "app/options/options.h"
 #include "data/cifar.h"
 #include "data/obtain.h"
 #include "framework/error.h"
@@ -27,6 +31,9 @@ namespace {
 
 struct DoctorOptions {
   MachineOptions machine;
+  PlanningOptions planning;
+  ScheduleOptions schedule;
+  int microbatches = default_microbatches;
   std::string checkpoint_folder, data_dir, json_file;
 };
 
@@ -45,6 +52,19 @@ void look_at_data(const std::string& data_dir, JobFacts& job) {
   } catch (const Error& error) {
     job.data_problem = error.what();
   }
+}
+
+// Plans as the run would, for as many ranks, and adds up what a step takes.
+void look_at_memory(const DoctorOptions& options, JobFacts& job) {
+  const PlanningOptions& planning = options.planning;
+  const std::string& asked = options.schedule.schedule;
+  const GivenFiles given = read_given_files(planning, asked);
+  const Profile profile = read_profile(given, planning);
+  const int ranks = int(job.ranks.size());
+  const PlanTask task = plan_task(planning, given, profile, asked, options.microbatches, ranks);
+  const Plan plan = obtain_plan(given, profile, task);
+  check_ranks(plan, ranks);
+  job.memory = memory_shares(obtain_schedule(given, task, profile, plan), plan, profile);
 }
 
 // Finds out whether a run could resume from what is saved there.
@@ -88,9 +108,10 @@ void examine_job(const DoctorOptions& options, Rank& rank) {
   on_rank_zero(rank.job, [&]() -> std::string {
     if (!folder.empty()) look_at_checkpoints(options.checkpoint_folder, job);
     look_at_data(options.data_dir, job);
+    if (!options.planning.profile_file.empty()) look_at_memory(options, job);
     const std::vector<Finding> findings = diagnose(job);
     begin_answer();
-    fmt::print("{}", describe(findings));
+    fmt::print("{}{}", describe(findings), describe_memory(job));
     std::fflush(stdout);
     write_output(options.json_file, to_json(findings));
     if (worst(findings) == Health::problem) throw Error("there are problems", "follow the advice above");
@@ -99,6 +120,7 @@ void examine_job(const DoctorOptions& options, Rank& rank) {
 }
 
 void run(const DoctorOptions& options) {
+  check(options.planning, options.schedule.schedule);
   check_writable({options.json_file});
   end_dry_run();
   if (options.machine.local == 0 && !launched_in_parallel()) check_launch(mpi_library(), 1);
@@ -115,8 +137,14 @@ void add_doctor(CLI::App& app) {
   add("--checkpoint DIR", options->checkpoint_folder, {}, "examine this folder of checkpoints");
   add("--data-dir DIR|FILE", options->data_dir, {},
       "examine the data in this folder or file [what train takes: $CIFAR10_DIR, else the cache]");
+  add_planning_options(command, options->planning);
+  command.get_option("--profile")->description("plan for these prices, and add up the memory of a step");
+  add_schedule_option(command, options->schedule);
+  add_microbatches_option(command, options->microbatches, "Schedule");
   add_machine_options(command, options->machine);
   add_output_option(command, "--json", options->json_file, "write the findings");
+  show_first(command, {"--checkpoint", "--data-dir", "--profile", "--plan", "--stages", "--schedule",
+                       "--microbatches", "--memory-bytes", "--local", "--json"});
   command.callback([options] { run(*options); });
 }
 

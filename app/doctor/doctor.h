@@ -8,6 +8,7 @@
 
 #include "app/job/job.h"
 #include "partition/profile/profile.h"
+#include "pipeline/program/memory_shares.h"
 
 namespace antichain {
 
@@ -48,6 +49,7 @@ struct JobFacts {
   std::string data;                     // a description of the data
   std::string data_missing;             // what a run would do without them
   std::string data_problem;
+  std::vector<MemoryShares> memory;  // that a planned step takes, by rank; empty where no profile is given
 };
 
 // Collective; the result is complete on rank 0.
@@ -61,6 +63,8 @@ struct Finding {
 std::vector<Finding> diagnose(const JobFacts&);
 Health worst(const std::vector<Finding>&);
 std::string describe(const std::vector<Finding>&);  // a table, and the advice below it
+// Returns the table of what each rank's memory is taken by (app/job/memory_table.h); "" where none is known.
+std::string describe_memory(const JobFacts&);
 std::string to_json(const std::vector<Finding>&);
 
 }  // namespace antichain

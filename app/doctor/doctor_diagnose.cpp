@@ -13,6 +13,7 @@
 #include "app/cli/number_text.h"
 #include "app/cli/table.h"
 #include "app/doctor/doctor.h"
+#include "app/job/memory_table.h"
 #include "framework/module.h"
 #include "pipeline/host/core_time.h"
 #include "pipeline/transport/agree.h"
@@ -109,6 +110,25 @@ Finding cores(const JobFacts& job) {
   if (busiest->load > busiest->host_cores)
     return {Health::warning, "cores", load + " in the last minute", advice};
   return {Health::ok, "cores", load, ""};
+}
+
+// Ranks of one host share its memory.
+Finding planned_memory(const JobFacts& job) {
+  std::map<std::string, std::pair<int64_t, int64_t>> hosts;  // needed, and available
+  for (size_t r = 0; r < job.ranks.size(); ++r) {
+    const auto [place, fresh] = hosts.try_emplace(job.ranks[r].host, 0, job.ranks[r].memory_bytes);
+    place->second.first += job.memory[r].bytes();
+  }
+  std::string what;
+  for (const auto& [host, bytes] : hosts) {
+    const auto& [needed, left] = bytes;
+    what = fmt::format("a step of the plan takes {} MiB on {}, which has {} MiB left", needed / MiB, host,
+                       left / MiB);
+    if (needed > left)
+      return {Health::problem, "plan", what,
+              "plan with --memory-bytes, more --microbatches, or fewer ranks on a host"};
+  }
+  return {Health::ok, "plan", what, ""};
 }
 
 Finding memory(const JobFacts& job) {
@@ -259,6 +279,7 @@ std::vector<Finding> diagnose(const JobFacts& job) {
   all.push_back(binding(job));
   all.push_back(cores(job));
   all.push_back(memory(job));
+  if (!job.memory.empty()) all.push_back(planned_memory(job));
   all.push_back(limits(job));
   all.push_back(locale(job));
   if (!job.folder.empty()) all.push_back(disk(job));
@@ -275,6 +296,13 @@ Health worst(const std::vector<Finding>& findings) {
   Health health = Health::ok;
   for (const Finding& f : findings) health = std::max(health, f.health);
   return health;
+}
+
+std::string describe_memory(const JobFacts& job) {
+  if (job.memory.empty()) return "";
+  std::vector<MemoryRow> rows = memory_rows(job.memory);
+  for (size_t r = 0; r < rows.size(); ++r) rows[r].host = job.ranks[r].host;
+  return "\nMemory of a step\n" + memory_table(rows);
 }
 
 std::string describe(const std::vector<Finding>& findings) {

@@ -63,7 +63,8 @@ std::string table_of(const std::vector<Row>& rows) {
 
 ShownSchedule shown(const PlanTask& task, const Plan& plan, const Schedule& schedule,
                     const Timeline& timeline, const Profile& profile) {
-  const std::vector<int64_t> memory = peak_memory_bytes(schedule, plan, profile);
+  std::vector<MemoryShares> memory = memory_shares(schedule, plan, profile);
+  const int64_t most = std::ranges::max_element(memory, {}, &MemoryShares::bytes)->bytes();
   return {.name = task.schedule,
           .figures = {{"stages", std::to_string(plan.stages.size())},
                       {"step\nms", compact_ms(timeline.step_s)},
@@ -71,11 +72,12 @@ ShownSchedule shown(const PlanTask& task, const Plan& plan, const Schedule& sche
                       {"span\nms", compact_ms(timeline.span_s())},
                       {"bubble\n%", percent(timeline.bubble_fraction())},
                       {"speedup", fmt::format("{:.2f}", speedup(timeline.period_s, profile, task.options))},
-                      {"memory\nMiB", compact_mebibytes(*std::ranges::max_element(memory))},
+                      {"memory\nMiB", compact_mebibytes(most)},
                       {"messages", std::to_string(messages_of(schedule))}},
           .plan = plan,
           .cluster = task.options.cluster,
-          .timeline = timeline};
+          .timeline = timeline,
+          .memory = std::move(memory)};
 }
 
 ScheduleComparison compare_schedules(const PlanningOptions& planning, const GivenFiles& given,

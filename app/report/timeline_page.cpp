@@ -80,14 +80,11 @@ Json ranks_of(const ShownSchedule& shown, const Profile& profile) {
 }
 
 // Returns for each rank a list of moments, and of the bytes from each moment on.
-Json memory_of(const Plan& plan, const Timeline& timeline, const Profile& profile) {
-  std::vector<int64_t> kept, held(size_t(plan.ranks()), 0);
-  for (const PlanStage& stage : plan.stages) {
-    const StageSum sum = sum_of(profile, stage.nodes, stage.recomputed);
-    kept.push_back(sum.kept_bytes);
-    for (const int rank : stage.ranks) held[size_t(rank)] += sum.held_bytes + sum.again_bytes;
-  }
-  std::vector<std::vector<std::pair<double, int64_t>>> changes(held.size());
+Json memory_of(const ShownSchedule& shown, const Timeline& timeline, const Profile& profile) {
+  std::vector<int64_t> kept;  // of a micro-batch, by stage
+  for (const PlanStage& stage : shown.plan.stages)
+    kept.push_back(sum_of(profile, stage.nodes, stage.recomputed).kept_bytes);
+  std::vector<std::vector<std::pair<double, int64_t>>> changes(shown.memory.size());
   for (const Event& e : timeline.events) {
     const Verb verb = e.action.verb;
     if (verb == Verb::forward) changes[size_t(e.rank)].push_back({e.start_s, kept[size_t(e.action.stage)]});
@@ -95,16 +92,23 @@ Json memory_of(const Plan& plan, const Timeline& timeline, const Profile& profil
       changes[size_t(e.rank)].push_back({e.end_s, -kept[size_t(e.action.stage)]});
   }
   Json all = Json::array();
-  for (size_t rank = 0; rank < held.size(); ++rank) {
+  for (size_t rank = 0; rank < changes.size(); ++rank) {
     std::ranges::sort(changes[rank]);
-    Json curve = Json::array({Json::array({0., held[rank]})});
-    int64_t now = held[rank];
+    int64_t now = 0, most = 1;
+    for (const auto& [at_s, bytes] : changes[rank]) most = std::max(most, now += bytes);
+    const MemoryShares& shares = shown.memory[rank];
+    const auto bytes_at = [&](int64_t in_flight) {
+      return shares.bytes() - shares.kept + int64_t(double(shares.kept) * double(in_flight) / double(most));
+    };
+    Json curve = Json::array({Json::array({0., bytes_at(0)})});
+    now = 0;
     for (size_t i = 0; i < changes[rank].size(); ++i) {
       now += changes[rank][i].second;
       const double at_s = changes[rank][i].first;
-      if (i + 1 == changes[rank].size() || changes[rank][i + 1].first > at_s) curve.push_back({at_s, now});
+      if (i + 1 == changes[rank].size() || changes[rank][i + 1].first > at_s)
+        curve.push_back({at_s, bytes_at(now)});
     }
-    curve.push_back({timeline.length_s(), now});
+    curve.push_back({timeline.length_s(), bytes_at(now)});
     all.push_back(curve);
   }
   return all;
@@ -131,7 +135,7 @@ std::string timeline_page(const Profile& profile, const PageTexts& texts,
                                  {"several_stages", has_several_stages_a_rank(shown.plan)},
                                  {"length_s", all.length_s()},
                                  {"events", events_of(all, profile)},
-                                 {"memory", memory_of(shown.plan, all, profile)}});
+                                 {"memory", memory_of(shown, all, profile)}});
   }
   std::string text = data.dump(-1, ' ', true);
   // "</script>" within a name would end the page's script.

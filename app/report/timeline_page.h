@@ -10,6 +10,7 @@
 
 #include "partition/plan/plan.h"
 #include "partition/profile/cluster.h"
+#include "pipeline/program/memory_shares.h"
 #include "pipeline/schedule/timeline.h"
 
 namespace antichain {
@@ -20,6 +21,7 @@ struct ShownSchedule {
   Plan plan;
   Cluster cluster;
   Timeline timeline;
+  std::vector<MemoryShares> memory;  // of each rank
   bool best = false;
 };
 
@@ -29,8 +31,9 @@ struct PageTexts {
 };
 
 // Everything in the page is computed here: its script only draws. It shows equally many steps of every
-// schedule. `profile` names the nodes and has what each keeps of a micro-batch. Bytes are the planners': what
-// is held of the weights, and what forwards keep for backwards (partition/plan/stage_cost.h).
+// schedule. `profile` names the nodes and has what each keeps of a micro-batch. Bytes are those of the table
+// of memory (pipeline/program/memory_shares.h). Its share `kept` is drawn as it fills and empties, by what
+// the micro-batches in flight keep; all of it is there at their most.
 std::string timeline_page(const Profile&, const PageTexts&, const std::vector<ShownSchedule>&);
 
 // Returns the page with {{data}} where its data go.

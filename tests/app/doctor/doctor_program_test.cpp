@@ -32,5 +32,13 @@ TEST_F(DoctorProgram, LooksAtTheData) {
               AnyOf(HasSubstr("train would download it"), HasSubstr("images for training")));
 }
 
+// With a profile it plans as the run would, and shows the memory of each rank.
+TEST_F(DoctorProgram, AddsUpTheMemoryOfAStep) {
+  const ProgramRun result = run("doctor --local 2 --profile p.json --microbatches 4");
+  EXPECT_THAT(result.out, HasSubstr("Memory of a step")) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("a step of the plan takes"));
+  EXPECT_EQ(run("doctor --local 2 --profile p.json --stages 3").code, 2);
+}
+
 }  // namespace
 }  // namespace antichain

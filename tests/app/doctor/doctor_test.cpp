@@ -50,6 +50,19 @@ TEST(Doctor, FindsNothingWhereAllIsWell) {
   EXPECT_EQ(describe(findings).find("Advice"), std::string::npos);
 }
 
+TEST(Doctor, SaysWhetherAPlannedStepFits) {
+  JobFacts job = healthy();
+  EXPECT_EQ(describe_memory(job), "");
+  job.memory.assign(4, {.kept = 3 * GiB});
+  EXPECT_EQ(about(diagnose(job), "plan").health, Health::ok);
+  EXPECT_NE(describe_memory(job).find("3072.00"), std::string::npos) << describe_memory(job);
+  job.memory[3].messages = 3 * GiB;
+  const std::vector<Finding> findings = diagnose(job);
+  EXPECT_EQ(about(findings, "plan").health, Health::problem);
+  EXPECT_NE(about(findings, "plan").what.find("9216 MiB on b, which has 8192 MiB left"), std::string::npos)
+      << about(findings, "plan").what;
+}
+
 struct Trouble {
   const char* about;
   Health health;

@@ -29,7 +29,8 @@ struct Page {
             .figures = {{"step\nms", "9"}},
             .plan = plan,
             .cluster = cluster,
-            .timeline = its_timeline};
+            .timeline = its_timeline,
+            .memory = memory_shares(make_schedule(profile, plan, Policy::one_f_one_b, 3), plan, profile)};
   }
   std::string page_of(const std::vector<ShownSchedule>& schedules) const {
     return timeline_page(profile, {.title = "title", .about = "about", .notes = {"a note"}}, schedules);
@@ -65,8 +66,11 @@ TEST(TimelinePage, HasTheSimulatedTimesAndBytes) {
       bytes = std::max(bytes, point.at(1).get<int64_t>());
     return bytes;
   };
-  EXPECT_EQ(most(0), 200);
-  EXPECT_EQ(most(1), 100);
+  const std::vector<MemoryShares> memory = page.shown("1f1b", page.timeline).memory;
+  EXPECT_EQ(most(0), memory[0].bytes());
+  EXPECT_EQ(most(1), memory[1].bytes());
+  EXPECT_EQ(memory[0].kept, 2 * memory[1].kept);
+  EXPECT_EQ(shown.at("memory").at(0).at(0).at(1), memory[0].bytes() - memory[0].kept) << "at first";
 }
 
 TEST(TimelinePage, SaysWhatEachRankHas) {

@@ -63,7 +63,7 @@ TEST(MemoryFit, IsAsGoodAsAllProgramsOfSmallNetworks) {
 // Messages and buffers that several stages of a rank have apart are not in the formula.
 TEST(MemoryFit, NoPlanTakesMoreThanItsLimitAndARefusalNamesWhatWouldDo) {
   std::mt19937 random(3);
-  Profile profile = chain(12);
+  Profile profile = chain(9);
   for (ProfileNode& node : profile.nodes)
     node.cost.stash_bytes = 1 + int64_t(random() % 3000),
     node.cost.output_bytes = 100 + int64_t(random() % 900);
