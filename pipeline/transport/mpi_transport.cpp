@@ -299,10 +299,10 @@ void stand_by(int rank) {
   std::_Exit(int(ExitCode::watchdog));
 }
 
-// Between hosts that have nothing faster, Open MPI uses TCP. Left alone it moves a message only within calls of
-// MPI, so its own thread is asked for. It would also send a large message as a whole, and the messages of the
-// other direction would wait for permission behind it: two replicas that exchange gradients would take turns
-// on the link. In fragments they do not. What the user has set stays.
+// Between hosts that have nothing faster, Open MPI uses TCP. Left alone it moves a message only within calls
+// of MPI, so its own thread is asked for. It would also send a large message as a whole, and the messages of
+// the other direction would wait for permission behind it: two replicas that exchange gradients would take
+// turns on the link. In fragments they do not. What the user has set stays.
 void settle_tcp() {
   ::setenv("OMPI_MCA_btl_tcp_progress_thread", "1", /*overwrite=*/0);
   ::setenv("OMPI_MCA_btl_tcp_flags", "send,inplace", /*overwrite=*/0);
