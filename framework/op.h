@@ -127,7 +127,11 @@ struct Backward {
   std::span<const Into> dx_into{};  // per input, of a lowering that adds_dx; empty: all overwritten
   float loss_scale = 1;             // of a loss node: loss_weight / batch size
   DropoutKey dropout;
+  // The parameters that the forward read, where they are not `params`. What a kernel did not keep of the
+  // forward it computes again by these, and gradients of inputs are by `params`. Empty: by `params`.
+  std::span<const Tensor> forward_params{};
 
+  std::span<const Tensor> made_by() const { return forward_params.empty() ? params : forward_params; }
   Into into_dx(size_t input) const { return dx_into.empty() ? Into::overwrite : dx_into[input]; }
 };
 

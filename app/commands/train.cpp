@@ -71,7 +71,7 @@ int ranks_to_plan_for(const TrainCommandOptions& options, const Job& job) {
       throw Error(fmt::format("with {} all ranks agree before any of them updates, but under {} none waits "
                               "for the others",
                               why, policy->name),
-                  "leave out one of them", ExitCode::usage);
+                  "give --on-nan abort and --clip-norm 0, or another --schedule", ExitCode::usage);
   return emulated > 0 ? emulated : job.size();
 }
 
@@ -262,7 +262,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
     return "";
   });
   // 5. Train, evaluating over the whole test set now and then.
-  add_plan(facts.setting, plan, profile);
+  add_plan(facts.setting, plan, profile, schedule);
   RankModel model(graph, nodes_of_rank(plan, job.rank()), rank.context, options.seed, optimiser,
                   shards_of(graph, *optimiser, profile, plan, schedule, job.rank()),
                   older_versions(schedule, plan, job.rank()));

@@ -31,6 +31,7 @@ constexpr const char* data_name = "data";
 constexpr const char* hashes[] = {"training data", "test data"};
 constexpr const char* normalisation = "mean and deviation";
 constexpr const char* replicas_setting = "replicas";
+constexpr const char* older_setting = "weights that backwards read";
 constexpr const char* other_bits = ": the numbers will not be the same to the last bit";
 const std::set<std::string> kept_by_same_bits = {"device",
                                                  "threads"};  // a cut does not change the bits, but these do
@@ -253,7 +254,7 @@ Beginning find_beginning(const TrainCommandOptions& o, const RunFacts& run, cons
 }
 
 // Lists the nodes in order by the number of replicas of their stage: "2 to layer2.0.conv2, then 1".
-void add_plan(Facts& setting, const Plan& plan, const Profile& profile) {
+void add_plan(Facts& setting, const Plan& plan, const Profile& profile, const Schedule& schedule) {
   const std::vector<int> stage_of = plan.stage_of(int(profile.nodes.size()));
   std::string replicas, last_node;
   size_t last = 0;  // replicas
@@ -267,9 +268,16 @@ void add_plan(Facts& setting, const Plan& plan, const Profile& profile) {
   }
   setting["plan"] = plan_hash(plan);
   setting[replicas_setting] = replicas;
+  if (has_delays(schedule))
+    setting[older_setting] = schedule.stashes ? "those of their forwards" : "the newest";
 }
 
 void go_on_from(const Beginning& beginning, const RunFacts& run, RankModel& model, const Rank& rank) {
+  const auto there = beginning.manifest.setting.find(older_setting), here = run.setting.find(older_setting);
+  if (there != beginning.manifest.setting.end() && here != run.setting.end() && there->second != here->second)
+    throw Error(fmt::format("{}: the {} were {}, but are {} in this run", beginning.checkpoint, older_setting,
+                            there->second, here->second),
+                "resume with its --schedule", ExitCode::usage);
   {
     const Progress::Disk disk(rank.job.activity(), "reading " + beginning.checkpoint);
     restore(model, beginning.checkpoint, beginning.manifest);

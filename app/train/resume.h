@@ -10,6 +10,7 @@
 #include "framework/files/checkpoint.h"
 #include "framework/files/folder_lock.h"
 #include "partition/plan/plan.h"
+#include "pipeline/schedule/schedule.h"
 
 namespace antichain {
 
@@ -21,9 +22,9 @@ struct RunFacts {
   int64_t steps_per_epoch = 1, steps_per_evaluation = 1;
 };
 RunFacts run_facts(const TrainCommandOptions&, const DataSplits&, const Rank&);
-// Adds how the run's plan divides the network. This may differ from the checkpoint's plan, but the bits
-// depend on replicas.
-void add_plan(Facts& setting, const Plan&, const Profile&);
+// Adds how the run's plan divides the network, and which older weights its schedule reads. The plan may differ
+// from the checkpoint's, but the bits depend on replicas.
+void add_plan(Facts& setting, const Plan&, const Profile&, const Schedule&);
 
 // Returns a hash of the images and labels: of all, or of some thousands evenly spread where there are more.
 std::string fingerprint(const DataSet&);
@@ -43,7 +44,7 @@ struct Beginning {
 Beginning find_beginning(const TrainCommandOptions&, const RunFacts&, const Graph&, const Rank&);
 
 // Each stage takes its state, whichever ranks had it before. Rank 0 says so, and warns where the checkpoint's
-// plan had other replicas.
+// plan had other replicas. Throws a usage Error on every rank where its backwards read other older weights.
 void go_on_from(const Beginning&, const RunFacts&, RankModel&, const Rank&);
 
 // Returns what the trainer needs to know about checkpoints.

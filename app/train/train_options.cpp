@@ -34,6 +34,9 @@ void check_asynchronous(const TrainCommandOptions& o) {
                             "--on-nan {} leaves steps out",
                             policy->name, o.on_nan),
                 "leave out --on-nan", ExitCode::usage);
+  if (parse_overlap(o.planning.overlap_steps) == Steps::apart)
+    throw Error(fmt::format("under --schedule {} steps overlap, but --overlap-steps is off", policy->name),
+                "leave out --overlap-steps", ExitCode::usage);
   if (o.machine.device != "cpu")
     throw Error(fmt::format("--schedule {} works on CPU ranks so far, but --device is {}", policy->name,
                             o.machine.device),

@@ -147,7 +147,7 @@ class BatchNormKernel : public Kernel {
   void backward(int64_t block, const Backward& b) const {
     const Channels c = channels(block);
     const double *mean = b.stash[0].data<double>() + c.first, *variance = mean + x_.channels;
-    const Normal normed_by = normal(c, mean, variance, b.params);
+    const Normal normed_by = normal(c, mean, variance, b.made_by());
     BackwardPass<T> pass = pass_of(block, b);
     double sum[most], product[most];
     loops_.sums(pass, planes_, normed_by, sum, product);

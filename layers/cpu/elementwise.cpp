@@ -231,7 +231,10 @@ class ElementwiseKernel : public Kernel {
     put_numbers(t);
     for (int64_t i = begin; i < end; i += tile) {
       const int64_t n = std::min(tile, end - i);
-      compute(t, read_, b.x, b.params, i, n);
+      compute(t, read_, b.x, b.made_by(), i, n);
+      if (program_.has_parameter && !b.forward_params.empty() && read_[Program::parameter])
+        t.value[Program::parameter] =
+            load(operands_.back(), b.params[0].data<float>(), t.values[Program::parameter], i, n);
       for (int place = 0; place < Program::places; ++place) {
         t.gradient[place] = zeros;
         t.to[place] = t.gradients[place];

@@ -131,6 +131,8 @@ void NodeCalls::backward_node(NodeId id, int m, Halves halves, const BackwardTen
       .into = m % seat_.microbatches_of_step() == seat_.replica ? Into::overwrite : Into::accumulate,
       .loss_scale = float(input_of(m).loss_weight(graph_, id) / input_of(m).batch),
       .dropout = dropout_key(m)};
+  // A backward that does not read its forward's weights comes right before the update of its own step.
+  if (behind_ == 0 && !state.older.empty()) call.forward_params = state.older.back().params;
   if (node.lowering.keeps_y) call.y = memory_.output(form, id, m);
   if (node.role() != Role::loss) {
     call.dy = folds.output_gradient(id, m, halves.input);

@@ -106,7 +106,7 @@ const CheckpointFile& file_with(const Manifest& manifest, const CheckpointTensor
       }
   throw Error(fmt::format("{} has no tensor '{}'", checkpoint, wanted.path),
               wanted.path.starts_with(behind_group)
-                  ? "its run had other delays: resume with its --schedule and cut"
+                  ? "its run had other delays: resume with its --schedule, and with its cut by --plan"
                   : "it is a checkpoint of another network");
 }
 

@@ -14,8 +14,8 @@ StepBoundary::StepBoundary(Job& job, Checkpointer& checkpointer, std::optional<D
     : job_(job),
       checkpointer_(checkpointer),
       deadline_(std::move(deadline)),
-      last_asked_(steps - lag),
-      steps_{.wanted_s = 0.2, .lag = lag, .in_a_row = in_a_row} {}
+      last_asked_(steps - int64_t(lag) * in_a_row),
+      steps_{.wanted_s = 0.2, .lag = lag} {}
 
 std::string StepBoundary::status() {
   return fmt::format("{} {}", StopRequests::heard(), checkpointer_.status());
@@ -27,15 +27,16 @@ void StepBoundary::take_status(int rank, const std::string& status) {
   checkpointer_.take_status(rank, status.substr(blank + 1));
 }
 
-StopVerdict StepBoundary::pass_step() {
+StopVerdict StepBoundary::pass_step(int together) {
   checkpointer_.tend();
   ++steps_.passed;
+  done_ += together;
   StopVerdict verdict;
   const auto take = [&] {
     if (steps_.passed == holds_after_) verdict = read(job_.rank() == 0 ? own_answer_ : job_.take(0), steps_);
   };
   if (steps_.lag > 0) take();  // it says when the next one is given
-  if (steps_.passed == steps_.next && steps_.passed <= last_asked_) {
+  if (steps_.passed == steps_.next && done_ <= last_asked_) {
     holds_after_ = steps_.passed + steps_.lag;
     if (job_.rank() == 0) {
       own_answer_ = answer(steps_);
@@ -85,7 +86,7 @@ StopVerdict StepBoundary::decide(const Rhythm& rhythm) const {
     // Before saving is over, the steps up to the next answer may pass, and the checkpoint may be slower than
     // the last one.
     const double left_s = std::chrono::duration<double>(deadline_->at - Clock::now()).count();
-    const double margin_s = (2 + rhythm.lag) * std::max(rhythm.in_a_row * rhythm.unit_s, rhythm.wanted_s) +
+    const double margin_s = (2 + rhythm.lag) * std::max(rhythm.unit_s, rhythm.wanted_s) +
                             2 * checkpointer_.cost_s() + 1;
     if (left_s < margin_s) return {.stop = "the end of " + deadline_->name};
   }

@@ -31,15 +31,16 @@ struct StopVerdict {
 
 class StepBoundary {
  public:
-  // `steps` is the number of steps of this run. An answer that would come after the last is not given. An
-  // answer may have to wait until so many steps `in_a_row` are over.
+  // `steps` is the number of steps of this run, of which up to so many `in_a_row` begin and end together. An
+  // answer that might come after the last is not given.
   StepBoundary(Job&, Checkpointer&, std::optional<Deadline>, int lag, int64_t steps, int in_a_row);
 
   // Between two steps the status goes with the results, rank 0 takes those of all ranks, and then all pass.
   std::string status();
   void take_status(int rank, const std::string& status);
-  // Every rank calls this at every step's end. All get the same verdict after the same step.
-  StopVerdict pass_step();
+  // Every rank calls this at every step's end, and once where so many steps end together. All get the same
+  // verdict after the same step.
+  StopVerdict pass_step(int together = 1);
   // Collective, between two batches of an evaluation, where nothing else is gathered. It decides more rarely,
   // because it drains the pipeline.
   StopVerdict pass_batch();
@@ -52,10 +53,10 @@ class StepBoundary {
   // A Rhythm says which boundaries of one kind have an answer.
   struct Rhythm {
     double wanted_s;
-    int lag = 0, in_a_row = 1;
+    int lag = 0;
     int64_t passed = 0, next = 1, last = 0;
     Clock::time_point last_at = Clock::now();
-    double unit_s = 0;  // one step, or one batch
+    double unit_s = 0;  // one step, those that end together, or one batch
     void plan_next();
   };
   std::string answer(Rhythm&) const;  // of rank 0
@@ -66,6 +67,7 @@ class StepBoundary {
   Checkpointer& checkpointer_;
   const std::optional<Deadline> deadline_;
   const int64_t last_asked_;  // the last step after which rank 0 gives an answer
+  int64_t done_ = 0;          // steps
   Rhythm steps_, batches_{.wanted_s = 1};
   std::string own_answer_;   // the last, on rank 0
   int64_t holds_after_ = 0;  // the step at which the last answer holds

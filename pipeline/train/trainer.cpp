@@ -321,12 +321,7 @@ class Trainer {
   // done after the last of them.
   void pass_boundary(int steps) {
     spend(Spent::waiting);  // for rank 0's answer
-    StopVerdict verdict;
-    for (int n = 0; n < steps; ++n) {
-      const StopVerdict after = boundary_.pass_step();
-      verdict.save = verdict.save || after.save;
-      if (verdict.stop.empty()) verdict.signal = after.signal, verdict.stop = after.stop;
-    }
+    const StopVerdict verdict = boundary_.pass_step(steps);
     spend(Spent::other);
     if (verdict.save || checkpointer_.due_at(position_.step) ||
         (checkpointer_.on() && position_.step == total_))

@@ -55,6 +55,10 @@ TEST_F(SchedulesOfCommands, AsynchronousOnesAreEmulatedOnOneRank) {
   expect_refused(one_each + "--emulate-delays 3", 2, "a plan of 3 stages, but this one has 2");
   expect_refused(batches + "--local 2 --clip-norm 1", 2, "none waits for the others");
   expect_refused(batches + "--on-nan skip", 2, "leaves steps out");
+  expect_refused(batches + "--overlap-steps off", 2, "steps overlap");
+  const std::string saved = data + "--batch 4 --microbatches 1 --plan d.json --local 2 --checkpoint saved ";
+  EXPECT_EQ(run(saved + "--schedule pipedream").code, 0);
+  expect_refused(saved + "--steps 6 --schedule stale --resume auto", 2, "were those of their forwards");
   expect_refused(batches + "--local 2 --memory-bytes 1GiB", 2, "older weights that 2bw keeps");
   expect_refused(
       "simulate --profile p.json --plan d.json --schedule pipedream --microbatches 1 "

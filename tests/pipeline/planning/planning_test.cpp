@@ -85,7 +85,7 @@ TEST(PlanNetwork, RefusesWhatItCannotPlanFor) {
 TEST(PlanNetwork, MemoryIsAHardLimitForEveryMethod) {
   const Profile profile = chain(4, cost);
   const auto needed = [](Policy policy) { return 3 * 200 + (policy == Policy::gpipe ? 6 : 2) * 2 * 7; };
-  for (const Policy policy : {Policy::one_f_one_b, Policy::gpipe})
+  for (const Policy& policy : {Policy::one_f_one_b, Policy::gpipe})
     for (const Objective objective : objectives)
       for (const Method method : {Method::uniform, Method::antichain}) {
         PlanOptions o = options(2, objective);

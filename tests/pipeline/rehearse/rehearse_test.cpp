@@ -63,7 +63,7 @@ TEST(Rehearsal, TakesTheSimulatedTime) {
                                           .backward_weight_s = 10,
                                           .update_s = 5,
                                           .output_bytes = 1000});
-  for (const Policy policy : {Policy::one_f_one_b, Policy::gpipe}) {
+  for (const Policy& policy : {Policy::one_f_one_b, Policy::gpipe}) {
     const Rehearsed r = run(profile, one_node_each(profile), policy, 6, one_link({}));
     expect_never_early(r);
     EXPECT_LT(r.quickest.step_s, busy_machine * r.simulated.step_s);

@@ -27,7 +27,7 @@ void expect_the_bits_of_the_cpu(const TrainingCase& c, const std::vector<int>& r
   ASSERT_EQ(cpu.epoch_losses.size(), 2u);
   for (const int ranks : rank_counts)
     for (const bool device : {true, false})
-      for (const Policy policy : {Policy::one_f_one_b, Policy::gpipe})
+      for (const Policy& policy : {Policy::one_f_one_b, Policy::gpipe})
         expect_same(train_on_fake_gpu(c, ranks, device, unsigned(ranks), policy), cpu,
                     fmt::format("{} ranks, {}", ranks, device ? "device" : "host"));
 }

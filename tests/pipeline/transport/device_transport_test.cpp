@@ -122,7 +122,7 @@ TEST(StagedTransport, TrainsToTheBitsOfOneRank) {
 TEST(OrderedTransport, TrainsToTheBitsOfThreads) {
   for (const std::vector<int>& replicas :
        {std::vector<int>{1, 1}, {1, 1, 1, 1}, {3}, {2, 1}, {2, 2}, {1, 3, 2}})
-    for (const Policy policy : {Policy::one_f_one_b, Policy::gpipe}) {
+    for (const Policy& policy : {Policy::one_f_one_b, Policy::gpipe}) {
       const int ranks = std::accumulate(replicas.begin(), replicas.end(), 0);
       const bool sums = ranks > int(replicas.size());
       TrainingCase c{.microbatches = 5, .steps = 2, .epoch = ranks < 5};
