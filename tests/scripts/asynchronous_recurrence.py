@@ -46,7 +46,7 @@ class Drawn:
         self.draw = random.Random(seed)
         self.nodes = []
         x = self.add("average_pool", ["images"], kernel=4, stride=4)
-        x = self.convolution(x, self.draw.choice((8, 12, 16)), 1)
+        x = self.scaled(self.convolution(x, self.draw.choice((8, 12, 16)), 1))
         for _ in range(self.draw.randint(2, 4)):
             x = self.draw.choice((self.narrower, self.residual, self.gated))(x)
         x = self.add("mean", [x], axes=[2, 3]) if self.draw.random() < 0.5 else self.add("flatten", [x])
@@ -75,6 +75,11 @@ class Drawn:
     def residual(self, x):
         inner = self.convolution(x, self.width, 1, self.draw.choice((1, 3)))
         return self.add("add", [x, inner])
+
+    def scaled(self, x):
+        """tanh(x p): one node, which keeps no product for its backward."""
+        return self.add("elementwise", [x], steps=["multiply x0 p", "tanh s0"], parameter=[self.width],
+                        parameter_axis=1)
 
     def gated(self, x):
         return self.add("multiply", [x, self.add("activate", [self.convolution(x, self.width, 1, 1)],
@@ -114,7 +119,8 @@ def apply(node, x, weights):
     if op == "softmax_cross_entropy":
         return functional.cross_entropy(x[0], x[1])
     return {"mean": lambda: x[0].mean(options["axes"]), "flatten": lambda: x[0].flatten(1),
-            "add": lambda: x[0] + x[1], "multiply": lambda: x[0] * x[1]}[op]()
+            "add": lambda: x[0] + x[1], "multiply": lambda: x[0] * x[1],
+            "elementwise": lambda: x[0] * weights[0][:, None, None]}[op]()
 
 
 def gradients(nodes, images, labels, read, newest):
@@ -122,13 +128,15 @@ def gradients(nodes, images, labels, read, newest):
     leaves = {name: w.detach().clone().requires_grad_() for name, w in (newest or read).items()}
     values = {"images": images, "labels": labels}
     for node in nodes:
-        names = [name for name in (node["name"] + ".weight", node["name"] + ".bias") if name in leaves]
+        names = [node["name"] + end for end in ("", ".weight", ".bias") if node["name"] + end in leaves]
         x = [values[i] for i in node["inputs"]]
         y = apply(node, x, [leaves[name] for name in names])
         if newest and names:
             with torch.no_grad():
                 value = apply(node, x, [read[name] for name in names])
             y = NewValue.apply(y, value)
+        if node["op"] == "elementwise":
+            y = y.tanh()
         values[node["name"]] = y
     loss = values["loss"]
     return dict(zip(leaves, torch.autograd.grad(loss, list(leaves.values())))), loss.item()
@@ -226,6 +234,10 @@ class Case:
                        "--seed", seed]
         call(args.program, "export", "--graph", self.folder / "graph.json", "--seed", seed, "--out",
              self.folder / "start.h5")
+        with h5py.File(self.folder / "start.h5", "r+") as start:
+            for node in self.net.nodes:
+                if node["op"] == "elementwise":
+                    start[node["name"]][...] = 1.5  # it begins as 0
         call(args.program, "data", "batches", "--dataset", "synthetic", "--batch", self.batch, "--seed", seed,
              "--steps", args.steps, "--out", self.folder / "batches.h5")
 
