@@ -22,8 +22,8 @@ struct RunFacts {
   int64_t steps_per_epoch = 1, steps_per_evaluation = 1;
 };
 RunFacts run_facts(const TrainCommandOptions&, const DataSplits&, const Rank&);
-// Adds how the run's plan divides the network, and which older weights its schedule reads. The plan may differ
-// from the checkpoint's, but the bits depend on replicas.
+// Adds how the run's plan divides the network, and which older weights its schedule reads. The plan may
+// differ from the checkpoint's, but the bits depend on replicas.
 void add_plan(Facts& setting, const Plan&, const Profile&, const Schedule&);
 
 // Returns a hash of the images and labels: of all, or of some thousands evenly spread where there are more.
