@@ -68,6 +68,9 @@ def gpt(layers, heads, width, words, length):
             super().__init__()
             self.wte, self.wpe = nn.Embedding(words, width), nn.Embedding(length, width)
             self.h, self.ln_f = nn.Sequential(*(Block() for _ in range(layers))), nn.LayerNorm(width)
+            for parameter in self.parameters():  # PyTorch's own embeddings would make denormal gradients
+                if parameter.dim() > 1:
+                    nn.init.normal_(parameter, std=0.02)
 
         def forward(self, tokens):
             x = self.wte(tokens) + self.wpe.weight
