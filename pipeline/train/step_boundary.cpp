@@ -86,8 +86,8 @@ StopVerdict StepBoundary::decide(const Rhythm& rhythm) const {
     // Before saving is over, the steps up to the next answer may pass, and the checkpoint may be slower than
     // the last one.
     const double left_s = std::chrono::duration<double>(deadline_->at - Clock::now()).count();
-    const double margin_s = (2 + rhythm.lag) * std::max(rhythm.unit_s, rhythm.wanted_s) +
-                            2 * checkpointer_.cost_s() + 1;
+    const double margin_s =
+        (2 + rhythm.lag) * std::max(rhythm.unit_s, rhythm.wanted_s) + 2 * checkpointer_.cost_s() + 1;
     if (left_s < margin_s) return {.stop = "the end of " + deadline_->name};
   }
   return {.save = checkpointer_.due_now()};
