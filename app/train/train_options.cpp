@@ -20,7 +20,8 @@ using enum OptionKind;
 
 constexpr int most_emulated_stages = 1024;
 
-// What older weights are of would depend on whether steps count, or ranks would wait for each other.
+// Asynchronous schedules count weights by steps, and no rank waits for another. So this refuses options that
+// leave steps out or keep steps apart.
 void check_asynchronous(const TrainCommandOptions& o) {
   const Policy* policy = asynchronous_policy(o);
   if (!policy && o.emulate_delays > 0)

@@ -123,8 +123,9 @@ double rate(const Weights& weights, const Weights& times) {
   return most;
 }
 
-// Whatever the weights of nodes are, all of them take at least so long as their sum is of what all devices do
-// in a nanosecond. Good weights are the times of a kind, or those on all devices at once.
+// Every node gets a weight. All devices together finish at most so much weight in a nanosecond, so no plan is
+// faster than the sum of all weights divided by that. This holds for any weights. Tried are the times of each
+// kind, the least time of each node, and its time on all devices at once; the largest bound counts.
 int64_t bound_of_kinds_ns(const Profile& profile, const PlanOptions& options, int devices) {
   const Cluster& cluster = options.cluster;
   std::map<std::pair<int, double>, std::pair<int, Weights>> kinds;  // how many, and their times

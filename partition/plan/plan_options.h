@@ -38,8 +38,8 @@ struct PlanOptions {
   int64_t max_states = 1'000'000;
   bool recompute = false;        // stages may recompute nodes to fit their devices
   bool shard_optimiser = false;  // replicas share out the optimiser's state (Plan::shard_optimiser)
-  // Of pipeline/planning: what the program of each rank takes beside the formula and messages. Where it is
-  // given, cuts are searched by all three.
+  // pipeline/planning sets this, in bytes for each rank: what a compiled program took beside the formula and
+  // the messages. Where it is given, the searches compare cuts by the sum of all three.
   std::vector<int64_t> beside_bytes = {};
 
   int devices() const {  // of all stages together

@@ -56,7 +56,7 @@ CutGraph without_idle_ends(const CutGraph& graph, const Profile& profile, const 
   for (const Device& device : options.cluster.devices)
     if (device.memory_bytes > 0) smallest = std::min(smallest, device.memory_bytes);
   const bool everything_fits = std::accumulate(bytes.begin(), bytes.end(), int64_t(0)) <= smallest;
-  // What its neighbour does not have keeps an end where it is.
+  // A node stays apart if its only neighbour lacks one of its tensors.
   std::vector<int> neighbour(size_t(graph.size()), -1);
   for (int v = 0; v < graph.size(); ++v) {
     const std::vector<int>&inputs = graph.inputs[v], &consumers = graph.consumers[v];
@@ -87,7 +87,7 @@ LoadCuts::LoadCuts(const AntichainDag& dag, const PlacementDag& placements, cons
   find_crossings(profile, options);
 }
 
-// Also says how many devices of each kind a placement has used.
+// This also counts the devices of each kind that a placement has used.
 void LoadCuts::find_kinds(const Profile& profile, const PlanOptions& options) {
   const CutGraph& graph = dag_.graph();
   for (const Move& move : placements_.moves()) {
