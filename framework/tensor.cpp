@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -146,15 +147,24 @@ int64_t TensorSpec::elements() const {
 }
 
 std::shared_ptr<std::byte> allocate_host(int64_t bytes) {
-  constexpr size_t alignment = 64;
-  const size_t rounded = (size_t(bytes) + alignment - 1) / alignment * alignment;
-  auto* memory = static_cast<std::byte*>(std::aligned_alloc(alignment, std::max(rounded, alignment)));
-  if (!memory) {
+  constexpr size_t alignment = 64, own_mapping = 1 << 20;
+  const size_t rounded = std::max((size_t(bytes) + alignment - 1) / alignment * alignment, alignment);
+  const bool maps = rounded >= own_mapping;
+  void* memory = maps ? ::mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+                      : std::aligned_alloc(alignment, rounded);
+  if (!memory || memory == MAP_FAILED) {
     throw Error(fmt::format("the host has no {:.1f} MiB of memory left", double(bytes) / (1 << 20)),
                 "use a smaller --batch, more --microbatches, or more ranks", ExitCode::out_of_memory);
   }
-  std::memset(memory, 0, std::max(rounded, alignment));
-  return {memory, [](std::byte* p) { std::free(p); }};
+  // A system without large pages refuses the advice, which changes nothing else.
+  if (maps) ::madvise(memory, rounded, MADV_HUGEPAGE);
+  std::memset(memory, 0, rounded);
+  return {static_cast<std::byte*>(memory), [maps, rounded](std::byte* p) {
+            if (maps)
+              ::munmap(p, rounded);
+            else
+              std::free(p);
+          }};
 }
 
 Tensor Tensor::host(TensorSpec spec) { return {spec, allocate_host(spec.bytes())}; }
