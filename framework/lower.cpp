@@ -42,14 +42,14 @@ class Lowerer {
         lowering.x.size() == inputs.size() && lowering.params.size() == node.signature.params.size(),
         fmt::format("the lowering of '{}' names a layout per input and parameter", node.name));
     for (size_t i = 0; i < inputs.size(); ++i)
-      inputs[i] = in_form(inputs[i], lowering.x[i], lowering.precision);
+      inputs[i] = in_form(inputs[i], lowering.x[i], lowering.precision, node.op->wants(i, inputs.size()));
     return to_.add(node.name, node.op, std::move(inputs), std::move(lowering), node.absorbed);
   }
 
-  NodeId in_form(NodeId id, Layout layout, Precision precision) {
+  NodeId in_form(NodeId id, Layout layout, Precision precision, Wants wants) {
     const TensorSpec have = to_[id].output();
-    const bool integers = have.dtype == DType::i32;
-    const DType dtype = integers ? have.dtype : storage(precision);
+    const bool stays = have.dtype == DType::i32 && wants != Wants::numbers;
+    const DType dtype = stays ? have.dtype : storage(precision);
     if (have.layout == layout && have.dtype == dtype) return id;
     const auto [it, is_new] = reordered_.try_emplace({id, layout, dtype}, to_.size());
     if (is_new) {

@@ -48,6 +48,10 @@ struct ParamSpec {
 
 enum class Role { input, compute, loss };
 
+// What an operator wants of one of its inputs: numbers to compute with; integers, which are labels, rows,
+// documents or positions and stay int32; or nothing but how many samples there are.
+enum class Wants { numbers, integers, samples };
+
 struct Signature {
   TensorSpec y;                        // layout plain, float32; the engine's Lowering refines it
   std::vector<ParamSpec> params;       // trained by the optimiser, unless they are frozen
@@ -63,6 +67,7 @@ class Op {
   virtual std::string_view type() const = 0;  // the key of the kernel table: "conv2d"
   virtual std::string str() const = 0;        // type and options, canonical: part of the graph's hash
   virtual Role role() const { return Role::compute; }
+  virtual Wants wants(size_t /*input*/, size_t /*inputs*/) const { return Wants::numbers; }
   // Throws Error (naming the shapes) when the inputs do not fit.
   virtual Signature infer(std::span<const Shape> x) const = 0;
   // Returns the operator that computes `next` in one pass, whose input of this number is this one's output,

@@ -70,6 +70,9 @@ class Attention : public Op {
   std::string_view type() const override { return "attention"; }
   std::string str() const override;
   Signature infer(std::span<const Shape> x) const override;  // qkv or q, k, v; then perhaps documents
+  Wants wants(size_t input, size_t inputs) const override {
+    return inputs % 2 == 0 && input + 1 == inputs ? Wants::integers : Wants::numbers;
+  }
 
   // Throws Error where the inputs do not fit.
   AttentionSizes sizes(std::span<const Shape> x) const;

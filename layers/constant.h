@@ -29,6 +29,7 @@ class Constant : public Op {
   std::string_view type() const override { return "constant"; }
   std::string str() const override;
   Signature infer(std::span<const Shape> x) const override;
+  Wants wants(size_t /*input*/, size_t /*inputs*/) const override { return Wants::samples; }
   // Returns the values of one sample, as many as the shape has.
   std::vector<float> sample() const;
 

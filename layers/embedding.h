@@ -35,6 +35,7 @@ class Embedding : public Op {
   std::string_view type() const override { return "embedding"; }
   std::string str() const override;
   Signature infer(std::span<const Shape> x) const override;
+  Wants wants(size_t /*input*/, size_t /*inputs*/) const override { return Wants::integers; }
 
   const EmbeddingOptions options;
 };

@@ -439,13 +439,6 @@ std::shared_ptr<const Op> read_operator(std::string_view type, const std::string
 
 Json options_of(const Op& op) { return known(op.type()).options(op); }
 
-bool takes_integers(const Op& op, size_t input, size_t inputs) {
-  const std::string_view type = op.type();
-  if (type == "attention") return inputs % 2 == 0 && input + 1 == inputs;  // documents, behind qkv or q, k, v
-  return ((type == "softmax_cross_entropy" || type == "rotary") && input == 1) ||
-         (type == "embedding" && input == 0);
-}
-
 std::vector<std::string> operator_types() {
   std::vector<std::string> types;
   for (const Row& row : rows()) types.emplace_back(row.type);

@@ -28,10 +28,6 @@ std::shared_ptr<const Op> read_operator(std::string_view type, const std::string
 // Returns the options that differ from the defaults. Throws Error when files do not know the operator.
 nlohmann::ordered_json options_of(const Op&);
 
-// Returns whether the operator reads integers at this one of its inputs: labels, numbers of rows, documents
-// or positions.
-bool takes_integers(const Op&, size_t input, size_t inputs);
-
 std::vector<std::string> operator_types();
 
 }  // namespace antichain

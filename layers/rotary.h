@@ -32,6 +32,9 @@ class Rotary : public Op {
   std::string_view type() const override { return "rotary"; }
   std::string str() const override;
   Signature infer(std::span<const Shape> x) const override;  // x; then perhaps positions
+  Wants wants(size_t input, size_t /*inputs*/) const override {
+    return input == 1 ? Wants::integers : Wants::numbers;
+  }
 
   // Returns the number of pairs in a head of x, D / 2.
   int64_t pairs(const Shape& x) const { return x[2] / options.heads / 2; }

@@ -66,6 +66,9 @@ class SoftmaxCrossEntropy : public Op, public LossMean {
   std::string str() const override;
   Role role() const override { return Role::loss; }
   Signature infer(std::span<const Shape> x) const override;  // logits, labels
+  Wants wants(size_t input, size_t /*inputs*/) const override {
+    return input == 1 ? Wants::integers : Wants::numbers;
+  }
   LossDivisor divisor() const override;
   LossCount count(std::span<const Tensor> x) const override;
   LossSizes sizes(const Shape& logits) const;

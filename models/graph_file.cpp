@@ -250,24 +250,19 @@ void GraphFile::check_uses() {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const size_t from = size_t(node.inputs[i]);
       const bool loss = is_loss(node), labels = loss && node.op->type() == "softmax_cross_entropy" && i == 1;
+      const bool wants_integers = node.op->wants(i, node.inputs.size()) == Wants::integers;
       used[from] = true;
       if (from < inputs) {
         if (labels)
           inputs_[from].labels = true;
         else if (!loss)
           computed_with[from] = true;
-        const bool integers = inputs_[from].dtype == DType::i32;
-        const bool takes_any = node.op->type() == "constant";  // which reads the number of samples alone
-        if (integers && !takes_any && !takes_integers(*node.op, i, node.inputs.size()))
-          fail(node, fmt::format("it computes with the integers of '{}'", inputs_[from].name),
-               "a loss takes them, as labels, an embedding, as numbers of its rows, attention, as documents, "
-               "and rotary positions");
-        if (!integers && takes_integers(*node.op, i, node.inputs.size()) && !labels)
+        if (inputs_[from].dtype != DType::i32 && wants_integers && !labels)
           fail(node, fmt::format("it wants integers, which '{}' has not", inputs_[from].name),
                "give the input the dtype int32");
       } else if (labels) {
         fail(node, "its labels are computed", "a loss takes its labels from an input of the network");
-      } else if (takes_integers(*node.op, i, node.inputs.size())) {
+      } else if (wants_integers) {
         fail(node, "it wants integers, and what is computed has none", "take them from an input");
       } else if (is_loss(nodes_[from - inputs])) {
         fail(node, "it uses a loss", "leave it out");

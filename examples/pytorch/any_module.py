@@ -255,8 +255,34 @@ def windows(samples):
     return Task(Windows(), {"image": image}, {"kind": kind}, nn.CrossEntropyLoss())
 
 
+class Sentences(nn.Module):
+    """Vaswani et al., "Attention Is All You Need", NeurIPS 2017: words attend to words. Zeros pad sentences,
+    which the model finds in the numbers of the words."""
+
+    def __init__(self, words=20, classes=4, width=16, heads=2):
+        super().__init__()
+        self.words, self.norm = nn.Embedding(words, width, padding_idx=0), nn.LayerNorm(width)
+        self.attention = nn.MultiheadAttention(width, heads, batch_first=True)
+        self.head = nn.Linear(width, classes)
+
+    def forward(self, text):
+        there = text != 0
+        x = self.words(text)
+        x = self.norm(x + self.attention(x, x, x, key_padding_mask=~there, need_weights=False)[0])
+        there = there.unsqueeze(-1).float()
+        return self.head((x * there).sum(1) / there.sum(1))
+
+
+def sentences(samples):
+    kind = torch.arange(samples) % 4
+    text = torch.randint(1, 11, (samples, 12)) + 3 * kind[:, None]
+    text[torch.arange(12) >= torch.randint(3, 13, (samples, 1))] = 0
+    return Task(Sentences(), {"text": text}, {"kind": kind}, nn.CrossEntropyLoss())
+
+
 NETWORKS = {
-    f.__name__: f for f in (autoencoder, gru, points, siamese, siren, tuned, two_heads, unet, windows)
+    f.__name__: f
+    for f in (autoencoder, gru, points, sentences, siamese, siren, tuned, two_heads, unet, windows)
 }
 
 

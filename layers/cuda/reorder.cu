@@ -50,11 +50,12 @@ void reorder(Stream stream, const Shape& shape, Layout from, Layout to, const T*
 }
 
 void reorder(Context& context, const Tensor& from, const Tensor& to) {
-  with_type(from.dtype(), [&]<class T>() {
+  const auto copy = [&]<class T>() {
     with_type(to.dtype(), [&]<class U>() {
       reorder(stream_of(context), to.shape(), from.layout(), to.layout(), from.data<T>(), to.data<U>());
     });
-  });
+  };
+  from.dtype() == DType::i32 ? copy.template operator()<int32_t>() : with_type(from.dtype(), copy);
 }
 
 class ReorderKernel : public Kernel {

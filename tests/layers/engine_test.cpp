@@ -3,14 +3,19 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <memory>
 #include <thread>
+#include <vector>
 
 #include "framework/backend.h"
 #include "layers/add.h"
 #include "layers/batch_norm.h"
 #include "layers/conv2d.h"
 #include "layers/cpu/dnnl.h"
+#include "layers/elementwise.h"
+#include "layers/embedding.h"
 #include "layers/flatten.h"
 #include "layers/global_pool.h"
 #include "layers/input.h"
@@ -136,6 +141,32 @@ TEST(Engine, BitsDoNotDependOnTheThread) {
     }).join();
     ASSERT_EQ(here.size(), there.size());
     EXPECT_EQ(std::memcmp(here.data(), there.data(), here.size() * sizeof(float)), 0) << name;
+  }
+}
+
+// A mask of padded tokens is computed from the tokens that an embedding reads.
+TEST(Engine, NodesThatComputeWithTokensGetThemAsNumbers) {
+  register_cuda_on_host();
+  const Backend* const engines[] = {&cpu_engine(), &backend("cuda_on_host")};
+  for (const Backend* engine : engines) {
+    Graph graph("masked");
+    const auto input = std::make_shared<Input>(TensorSpec{.shape = {2, 3}, .dtype = DType::i32});
+    const NodeId tokens = graph.add("tokens", input, {});
+    embedding(graph, "words", tokens, {.rows = 5, .width = 4});
+    elementwise(graph, "there", {tokens}, {.steps = {"greater x0 0"}});
+    const Graph lowered = lower(graph, *engine);
+    EXPECT_EQ(lowered[lowered.find("words")].inputs, std::vector<NodeId>{tokens});
+    const Node& numbers = lowered[lowered[lowered.find("there")].inputs[0]];
+    ASSERT_EQ(numbers.name, "tokens.f32");
+    const TensorSpec ids = lowered[tokens].output();
+    const Tensor x = Tensor::host(ids), y = Tensor::host(numbers.output());
+    std::ranges::copy(std::array{7, -1, 0, 16'777'216, 3, 4}, x.data<int32_t>());
+    Context context(*engine);
+    engine->entry("reorder")
+        .make(*numbers.op, {&ids, 1}, numbers.lowering)
+        ->forward(context, {.x = {&x, 1}, .y = y});
+    EXPECT_EQ(std::vector<float>(y.data<float>(), y.data<float>() + 6),
+              (std::vector<float>{7, -1, 0, 16'777'216, 3, 4}));
   }
 }
 

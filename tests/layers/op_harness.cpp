@@ -276,7 +276,7 @@ Numbers draw_labels(const OpCase& c, Numbers values) {
 
 }  // namespace
 
-bool is_label(const OpCase& c, size_t input) { return takes_integers(*c.op, input, c.x.size()); }
+bool is_label(const OpCase& c, size_t input) { return c.op->wants(input, c.x.size()) == Wants::integers; }
 
 double loss_scale_of(const OpCase& c) { return c.op->role() == Role::loss ? double(0.3f) : 1.0; }
 

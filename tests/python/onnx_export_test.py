@@ -141,6 +141,34 @@ class Export(Folder):
         self.program("info", "--graph", "all.antichain")
         onnx.checker.check_model(onnx.load(self.exported()))
 
+    def test_a_mask_that_is_made_of_words(self):
+        def entry(name, op, *inputs, **options):
+            return {"name": name, "op": op, "inputs": list(inputs), "options": options}
+
+        nodes = [
+            entry("words", "embedding", "text", rows=4, width=2),
+            entry("there", "elementwise", "text", steps=["greater x0 0"]),
+            entry("mask", "reshape", "there", shape=[5, 1]),
+            entry("masked", "elementwise", "words", "mask", steps=["multiply x0 x1"]),
+            entry("places", "constant", "text", shape=[5, 2], values=[*range(10)]),
+            entry("sum", "add", "masked", "places"),
+            entry("flat", "reshape", "sum", shape=[10]),
+            entry("loss", "softmax_cross_entropy", "flat", "labels"),
+        ]
+        inputs = [{"name": "text", "shape": [5], "dtype": "int32"}]
+        inputs.append({"name": "labels", "shape": [], "dtype": "int32"})
+        weights = {"words.weight": numpy.arange(8, dtype="<f4").reshape(4, 2)}
+        write_folder(self.folder / "all.antichain", graph_text("text", "a test", inputs, nodes), weights)
+        self.program("info", "--graph", "all.antichain")
+        model = onnx.load(self.exported())
+        onnx.checker.check_model(model)
+        self.assertEqual([n.output[0] for n in model.graph.node if n.op_type == "Cast"][0], "text/numbers")
+        if onnxruntime is not None:
+            text = numpy.array([[1, 2, 0, 3, 0]], numpy.int32)
+            words = weights["words.weight"][text] * (text > 0)[..., None] + numpy.arange(10.0).reshape(5, 2)
+            theirs = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"text": text})[0]
+            numpy.testing.assert_array_equal(theirs, words.reshape(1, 10))
+
     def test_shipped_models_keep_their_weights_and_names(self):
         for name in ("resnet20", "squeezenet1_0", "mobilenet_v3_large", "densenet121"):
             with self.subTest(name):

@@ -13,7 +13,17 @@ from antichain import safetensors
 from antichain.error import AntichainError
 from antichain.files import write_whole
 from antichain.folder import GRAPH, WEIGHTS
-from antichain.graph_operators import DEFAULTS, PAIRS, four, needed, output_shape, pair, parts_of, row_of
+from antichain.graph_operators import (
+    DEFAULTS,
+    PAIRS,
+    WHOLE,
+    four,
+    needed,
+    output_shape,
+    pair,
+    parts_of,
+    row_of,
+)
 from antichain.onnx.messages import MOST_BYTES
 from antichain.onnx import names
 from antichain.onnx.names import FORMS
@@ -33,6 +43,7 @@ class Writing:
         own = {entry["is"]: entry["name"] for entry in graph.get("state_dict", ()) if "is" in entry}
         self.file_name = lambda name: own.get(name, name)
         self.shapes = {i["name"]: (SAMPLES, *i["shape"]) for i in graph["inputs"]}
+        self.whole_inputs = {i["name"] for i in graph["inputs"] if i["dtype"] == "int32"}
         self.same = {}  # names of tensors that stand for a node's output
         self.nodes, self.initializers, self.written = [], [], {}
         self.node = self.options = None
@@ -53,7 +64,18 @@ class Writing:
         return self.same.get(name, f"{name}/output" if name in self.weights else name)
 
     def inputs(self):
-        return [self.output_of(name) for name in self.node["inputs"]]
+        whole = WHOLE.get(self.node["op"], ())
+        return [
+            self.as_numbers(name) if name in self.whole_inputs and i not in whole else self.output_of(name)
+            for i, name in enumerate(self.node["inputs"])
+        ]
+
+    def as_numbers(self, name):
+        """Returns what ONNX calls the whole numbers of an input as float32."""
+        numbers = f"{name}/numbers"
+        if all(numbers not in node.output for node in self.nodes):
+            self.nodes.append(helper.make_node("Cast", [name], [numbers], numbers, to=onnx.TensorProto.FLOAT))
+        return numbers
 
     def last(self, op, inputs=None, **attributes):
         """Adds an operator whose output is the node's."""
@@ -278,6 +300,13 @@ def _slice(w):
     w.last("Slice", w.inputs() + [w.integers([place]) for place in places])
 
 
+def _constant(w):
+    shape, values = w.options["shape"], numpy.array(w.options["values"])
+    samples = w.helper("Shape", w.inputs(), start=0, end=1)
+    extents = w.helper("Concat", [samples, w.integers(shape)], axis=0)
+    w.last("Expand", [w.constant(values if len(values) == 1 else values.reshape(1, *shape)), extents])
+
+
 def _no_operator(w):
     raise AntichainError(
         f"node '{w.node['name']}': ONNX has no operator for our '{w.node['op']}': keep the network as "
@@ -291,6 +320,7 @@ ROWS = {
     "add": lambda w: w.last("Add"),
     "average_pool": lambda w: w.last("AveragePool", **w.windows()),
     "batch_norm": _batch_norm,
+    "constant": _constant,
     "concat": lambda w: w.last("Concat", axis=1),
     "conv2d": _conv,
     "conv_transpose2d": _conv_transpose,
@@ -332,11 +362,9 @@ def to_onnx(graph, weights):
         alike = FROM_ALIKE.get((node["op"], w.options.get("function")))
         w.last(alike) if alike else ROWS.get(node["op"], _no_operator)(w)
 
-    integers = {i["name"] for i in graph["inputs"] if i["dtype"] == "int32"}
-
     def info(name):
         shape = ["batch", *w.shapes[name][1:]]
-        kind = onnx.TensorProto.INT32 if name in integers else onnx.TensorProto.FLOAT
+        kind = onnx.TensorProto.INT32 if name in w.whole_inputs else onnx.TensorProto.FLOAT
         return helper.make_tensor_value_info(w.output_of(name), kind, shape)
 
     used = {logits, *(name for node in nodes for name in node["inputs"])}

@@ -213,25 +213,15 @@ def stored_state(module, t):
 
 
 def type_of(name, tensor, nodes):
-    """Returns the type of a network's input: int32 where a node takes whole numbers of it. Throws
-    AntichainError where others compute with them as well, or nothing uses it."""
+    """Returns the type of a network's input: int32 where a node takes whole numbers of it; those that compute
+    with it get these as float32. Throws AntichainError where nothing uses it."""
     takers = [n for n in nodes if n["op"] != "constant"]  # which reads the number of samples alone
-    uses = [(n, i) for n in takers for i, of in enumerate(n["inputs"]) if of == name]
-    uses = [(n, i in WHOLE.get(n["op"], ())) for n, i in uses]
+    uses = [i in WHOLE.get(n["op"], ()) for n in takers for i, of in enumerate(n["inputs"]) if of == name]
     if not uses:
         raise AntichainError(f"what the model returns does not depend on the input {name}")
-    number = next((n["name"] for n, whole in uses if not whole), None)
-    whole = next((n["name"] for n, whole in uses if whole), None)
-    if tensor.is_floating_point() or whole is None:
-        if not tensor.is_floating_point() and tensor.long().abs().max() > MOST_EXACT:
-            raise AntichainError(f"{name} has whole numbers above {MOST_EXACT}, which float32 does not have")
-        return "float32"
-    if number:
-        raise AntichainError(
-            f"the node {whole} takes whole numbers of {name}, but the node {number} computes with them (give "
-            "them to the model a second time, as an input of floating-point numbers)"
-        )
-    return "int32"
+    if not all(uses) and not tensor.is_floating_point() and tensor.long().abs().max() > MOST_EXACT:
+        raise AntichainError(f"{name} has whole numbers above {MOST_EXACT}, which float32 does not have")
+    return "int32" if any(uses) and not tensor.is_floating_point() else "float32"
 
 
 def graph_json(name, made_by, t, inputs, losses, notes, not_trained):
