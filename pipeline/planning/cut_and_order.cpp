@@ -50,8 +50,14 @@ class CutAndOrderSearch {
       found[i] = climb_.climb(found[i], budget(turn_climb_budget));
       if (i == 0) found[i] = climb_.wander(found[i], budget(turn_wander_budget));
     }
-    for (size_t i = 0; i < std::min(most_orders, found.size()); ++i)
-      try_order(found[i].cuts, {}, first_effort * more_);
+    found.resize(std::min(most_orders, found.size()));
+    if (options_.chunks > 1) {  // cuts with which the ranks have even loads, whatever the policy's order
+      by_bound();
+      if (const std::optional<Score> score = score_(found.front().cuts))
+        found.push_back(climb_.wander(climb_.climb({found.front().cuts, *score}, budget(turn_climb_budget)),
+                                      budget(turn_wander_budget)));
+    }
+    for (const ScoredCuts& of : found) try_order(of.cuts, {}, first_effort * more_);
     for (int round = 0; round < (more_ > 1 ? most_rounds_of_several : most_rounds); ++round) {
       const PlannedOrder before = result_->order;
       if (before.lacking_bytes == 0 && before.proved()) break;

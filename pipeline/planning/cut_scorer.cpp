@@ -187,10 +187,11 @@ std::optional<CutScorer::Known> CutScorer::judge(const Cuts& cuts, double limit_
   if (seconds_) {
     spent_ += cost_;
     score.step_s = std::round(seconds_(sums, cuts) * 1e12) / 1e12;
-    for (const StageSum& stage : sums.stages) {
-      const double stage_s = stage.forward_s + stage.backward_s;
-      score.strain += stage_s * stage_s;
-    }
+    std::map<int, double> load_s;  // by rank
+    const Ranks ranks = ranks_of(cuts);
+    for (size_t s = 0; s < sums.stages.size(); ++s)
+      load_s[ranks.of_stage[s].front()] += sums.stages[s].forward_s + sums.stages[s].backward_s;
+    for (const auto& [rank, s] : load_s) score.strain += s * s;
   } else if (!estimate(known, sums, cuts, limit_s)) {
     return std::nullopt;
   }

@@ -1,7 +1,9 @@
 #include "pipeline/planning/order_bound.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <utility>
 #include <vector>
 
 namespace antichain {
@@ -25,7 +27,8 @@ class OrderBounds {
   double step_s() const {
     const Ways ways = ways_of_a_step();
     double bound_s = 0;
-    if (several()) bound_s = std::ranges::max(loads_s(ways.fill));
+    for (int rank = 0; several() && rank < estimate_.ranks(); ++rank)
+      bound_s = std::max(bound_s, done_s(rank, ways.fill));
     for (int s = 0; s < estimate_.stages(); ++s)
       bound_s = std::max(bound_s,
                          ways.fill[size_t(s)] + (several() ? forward_s(s) + input_s(s) + ways.tail[size_t(s)]
@@ -38,8 +41,13 @@ class OrderBounds {
     for (const std::vector<Transfer>* transfers : {&estimate_.tensors(), &estimate_.gradients()})
       for (const Transfer& transfer : *transfers) busy_s[size_t(transfer.link + 1)] += M() * transfer.seconds;
     double bound_s = std::ranges::max(busy_s);
-    if (several())
-      return std::max(bound_s, std::ranges::max(loads_s(std::vector<double>(size_t(estimate_.stages()), 0))));
+    if (several()) {
+      std::vector<int> roots(size_t(estimate_.ranks()));  // each rank's first stage
+      for (int s = estimate_.stages() - 1; s >= 0; --s) roots[size_t(estimate_.rank_of(s))] = s;
+      for (int rank = 0; rank < estimate_.ranks(); ++rank)
+        bound_s = std::max(bound_s, done_s(rank, ways_from(roots[size_t(rank)]).fill));
+      return bound_s;
+    }
     for (int root = 0; root < estimate_.stages(); ++root) {
       const Ways ways = ways_from(root);
       bound_s = std::max(bound_s, load_s(root));
@@ -57,17 +65,21 @@ class OrderBounds {
   };
 
   bool several() const { return estimate_.ranks() < estimate_.stages(); }
-  // Returns each rank's first fill with all its work.
-  std::vector<double> loads_s(const std::vector<double>& fill) const {
-    std::vector<double> of_rank(size_t(estimate_.ranks()), 0),
-        first(of_rank.size(), std::numeric_limits<double>::infinity());
+  // Returns when a rank is done at the earliest, whose stages begin at these times at the earliest. Whatever
+  // time one of its forwards or backwards begins at, what can't begin before is still to be done.
+  double done_s(int rank, const std::vector<double>& fill) const {
+    std::vector<std::pair<double, double>> begins;  // with the work that begins then
     for (int s = 0; s < estimate_.stages(); ++s) {
-      const size_t r = size_t(estimate_.rank_of(s));
-      of_rank[r] += M() * (forward_s(s) + input_s(s) + weight_s(s)) + estimate_.times(s).update_s;
-      first[r] = std::min(first[r], fill[size_t(s)]);
+      if (estimate_.rank_of(s) != rank) continue;
+      const double forward = std::max(0., fill[size_t(s)]);
+      const double backward = std::max(0., fill[size_t(s)] + forward_s(s) + trip_[size_t(s)]);
+      begins.emplace_back(forward, M() * forward_s(s));
+      begins.emplace_back(backward, M() * (input_s(s) + weight_s(s)) + estimate_.times(s).update_s);
     }
-    for (size_t r = 0; r < of_rank.size(); ++r) of_rank[r] += first[r];
-    return of_rank;
+    std::ranges::sort(begins, std::ranges::greater());
+    double bound_s = 0, left_s = 0;
+    for (const auto& [begin, work] : begins) bound_s = std::max(bound_s, begin + (left_s += work));
+    return bound_s;
   }
 
   int M() const { return estimate_.microbatches(); }

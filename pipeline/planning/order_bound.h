@@ -14,8 +14,9 @@
 // span of any rank from its first forward to its update, which has the same bounds with `fill` and the way
 // back counted from that rank. Nor is the period shorter than the time that any link needs for a step.
 //
-// Where ranks have several stages, only these hold: all work of a rank, behind the fill of its first stage,
-// the way of one micro-batch there and back, and the time that a link needs.
+// Where ranks have several stages, only these hold: of each forward and backward of a rank, the earliest time
+// at which its first can begin, with all work of the rank that can't begin before; the way of one micro-batch
+// there and back, and the time that a link needs.
 #pragma once
 
 #include <vector>
