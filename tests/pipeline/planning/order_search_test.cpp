@@ -210,6 +210,15 @@ RankOrders orders_of(const Schedule& schedule, const OrderEstimate& estimate) {
   return orders;
 }
 
+// Rank 0 has two forwards of stage 0 to do before stage 3 can begin, at 3, and then 10 s of work.
+TEST(OrderSearch, TheBoundCountsThatARankWaitsForItsSecondStage) {
+  const Profile profile = network_of(std::vector<Times>(4));
+  Plan plan = one_node_each(profile);
+  for (size_t s = 0; s < 4; ++s) plan.stages[s].ranks = {s == 0 || s == 3 ? 0 : 1};
+  const OrderEstimate estimate(profile, plan, {}, 2);
+  EXPECT_NEAR(order_bound_s(estimate, {2, 2}, Steps::overlapped), 13, 1e-9);
+}
+
 TEST(OrderSearch, TheEstimateIsTheSimulators) {
   std::mt19937 random(3);
   for (int trial = 0; trial < 400; ++trial) {
