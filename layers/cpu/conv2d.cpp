@@ -123,10 +123,9 @@ bool winograd_pays(const Geometry& g, const WinogradCost& cost) {
 
 ForwardDesc forward_desc(const Geometry& g, const Desc& x) {
   return checked("describe a convolution", [&] {
-    return pass_of<dnnl::convolution_forward>(user_scratchpad(), prop_kind::forward_training,
-                                              algorithm::convolution_direct, x, g.w_want(), g.bias(),
-                                              g.y_want(), g.stride(), g.dilation(), g.pad_before(),
-                                              g.pad_after());
+    return pass_of<dnnl::convolution_forward>(
+        user_scratchpad(), prop_kind::forward_training, algorithm::convolution_direct, x, g.w_want(),
+        g.bias(), g.y_want(), g.stride(), g.dilation(), g.pad_before(), g.pad_after());
   });
 }
 
@@ -139,8 +138,8 @@ BackwardDataDesc backward_data_desc(const Geometry& g) {
   const Desc x = g.image() ? describe(g.x, blocked(), g.dtype()) : g.x_want();
   return checked("describe a convolution's input gradient", [&] {
     return backward_pass_of<dnnl::convolution_backward_data>(
-        forward_desc(g, x), algorithm::convolution_direct, x, g.w_want(), g.y_want(), g.stride(), g.dilation(),
-        g.pad_before(), g.pad_after());
+        forward_desc(g, x), algorithm::convolution_direct, x, g.w_want(), g.y_want(), g.stride(),
+        g.dilation(), g.pad_before(), g.pad_after());
   });
 }
 
@@ -227,8 +226,8 @@ class Conv2dKernel : public Kernel {
     Workspace workspace(context, forward_bytes(threads));
     const Tensor& w = f.prepared.empty() ? f.params[0] : f.prepared[0];
     if (!forward_)
-      winograd_.forward(workspace.take(forward_bytes(threads)), threads, f.x[0].data<float>(), w.data<float>(),
-                        has_bias_ ? f.params[1].data<float>() : nullptr, f.y.data<float>());
+      winograd_.forward(workspace.take(forward_bytes(threads)), threads, f.x[0].data<float>(),
+                        w.data<float>(), has_bias_ ? f.params[1].data<float>() : nullptr, f.y.data<float>());
     else if (has_bias_)
       forward_.run(workspace, {f.x[0].raw(), w.raw(), f.y.raw(), f.params[1].raw()});
     else

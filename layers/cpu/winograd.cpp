@@ -3,17 +3,17 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "layers/cpu/activation.h"
 
 namespace antichain::cpu {
 namespace {
 
-int64_t tuned(const char* name, int64_t value) {
-  const char* set = std::getenv(name);
-  return set ? std::atol(set) : value;
-}
+// Measured with 2 MiB of second-level cache; half and twice as much of each differ by a few percent. The
+// tiles are a multiple of the rows that registers hold, 14 and 6.
+constexpr int64_t tiles_at_once = 84;       // of a thread
+constexpr int64_t columns_of_chunk = 64;    // channels
+constexpr int64_t weights_of_chunk = 4096;  // pairs of channels, whose values take 576 KiB
 
 int64_t ceil_of(int64_t number, int64_t divisor) { return (number + divisor - 1) / divisor; }
 int64_t tiles_along(int64_t pixels) { return ceil_of(pixels, tile_side); }
@@ -30,15 +30,16 @@ struct Values {
   int64_t at(int64_t block, int64_t row) const { return block * step() + row * lanes; }
 };
 
-// How the channels of two sides are cut into chunks. The values of a chunk of filters fit into half of a
-// second-level cache.
+// Chunks cut the channels of both sides, counted in blocks, into `at_least` chunks if there are blocks for it.
 struct Chunks {
-  int64_t rows, columns;  // blocks of a chunk
+  int64_t rows, columns;
 
-  Chunks(int64_t row_blocks, int64_t column_blocks, int64_t lanes)
-      : rows(row_blocks), columns(std::min(column_blocks, tuned("KC", 64) / lanes)) {
-    const int64_t most = std::max<int64_t>(1, tuned("CK", 4096) / (columns * lanes * lanes));
-    rows = ceil_of(row_blocks, ceil_of(row_blocks, most));
+  Chunks(int64_t row_blocks, int64_t column_blocks, int64_t lanes, int64_t at_least = 1)
+      : columns(std::min(column_blocks, columns_of_chunk / lanes)) {
+    const int64_t most = weights_of_chunk / (columns * lanes * lanes);
+    const int64_t of_rows =
+        std::max(ceil_of(row_blocks, most), ceil_of(at_least, ceil_of(column_blocks, columns)));
+    rows = ceil_of(row_blocks, of_rows);
   }
 };
 
@@ -58,9 +59,47 @@ template <class T, class Side>
 TiledPlanes<T> planes(T* tensor, const Side& side, int64_t lanes, int64_t block, const Side& tiled,
                       int64_t row = 0, int64_t column = 0) {
   const int64_t plane = side.height * side.width * lanes;
-  return {tensor + block * plane,     side.blocks * plane,       side.height, side.width,
+  return {tensor + block * plane,    side.blocks * plane,      side.height, side.width,
           tiles_along(tiled.height), tiles_along(tiled.width), row,         column};
 }
+
+// The tiles of all threads are transformed, and then each thread multiplies a part of them by a chunk of the
+// filters, which it has transformed.
+struct ConvolveSizes {
+  int64_t at_once;
+  Chunks chunks;
+  Values pixels, filters, results;
+
+  ConvolveSizes(int64_t tiles, int64_t from_blocks, int64_t to_blocks, int64_t lanes, int threads)
+      : at_once(std::min(tiles, threads * tiles_at_once)),
+        chunks(from_blocks, to_blocks, lanes),
+        pixels{at_once, from_blocks, lanes},
+        filters{chunks.rows * lanes, chunks.columns, lanes},
+        results{std::min(at_once, tiles_at_once), chunks.columns, lanes} {}
+
+  int64_t thread_floats() const { return filters.floats() + results.floats(); }
+  int64_t bytes(int threads, int64_t bias) const {
+    return (pixels.floats() + threads * thread_floats() + bias) * int64_t(sizeof(float));
+  }
+};
+
+// Each thread sums over the tiles for a chunk of the filters, of which there is at least one for each thread.
+struct CorrelateSizes {
+  int64_t at_once;
+  Chunks chunks;
+  Values pixels, gradients, filters;
+
+  CorrelateSizes(int64_t tiles, int64_t x_blocks, int64_t y_blocks, int64_t lanes, int threads)
+      : at_once(std::min(tiles, tiles_at_once)),
+        chunks(x_blocks, y_blocks, lanes, threads),
+        pixels{at_once, x_blocks, lanes},
+        gradients{at_once, y_blocks, lanes},
+        filters{chunks.rows * lanes, chunks.columns, lanes} {}
+
+  int64_t bytes(int threads) const {
+    return (pixels.floats() + gradients.floats() + threads * filters.floats()) * int64_t(sizeof(float));
+  }
+};
 
 }  // namespace
 
@@ -82,26 +121,6 @@ struct Winograd::Filtered {
   float* result;
   int64_t row, column;  // where the source's first tile begins
   bool turned;
-};
-
-// Some tiles are transformed at once, for each thread a part, of which the products of a chunk of channels
-// are in cache.
-struct ConvolveSizes {
-  int64_t at_once;
-  Chunks chunks;
-  Values pixels, filters, results;
-
-  ConvolveSizes(int64_t tiles, int64_t from_blocks, int64_t to_blocks, int64_t lanes, int threads)
-      : at_once(std::min(tiles, threads * tuned("WF", 112))),
-        chunks(from_blocks, to_blocks, lanes),
-        pixels{at_once, from_blocks, lanes},
-        filters{chunks.rows * lanes, chunks.columns, lanes},
-        results{std::min(at_once, tuned("WF", 112)), chunks.columns, lanes} {}
-
-  int64_t thread_floats() const { return filters.floats() + results.floats(); }
-  int64_t bytes(int threads, int64_t bias) const {
-    return (pixels.floats() + threads * thread_floats() + bias) * int64_t(sizeof(float));
-  }
 };
 
 int64_t Winograd::convolve_bytes(const Side& from, const Side& to, int threads) const {
@@ -129,7 +148,8 @@ void Winograd::convolve(std::byte* workspace, int threads, const Filtered& f) co
       loops.from_pixels(planes(f.source, from, lanes_, block, to, f.row, f.column), part,
                         {v + size.pixels.at(block, part.begin - first), size.pixels.point_step()});
     });
-    const int64_t parts = std::max(ceil_of(count, size.results.rows), std::min(count, ceil_of(threads, outs)));
+    const int64_t parts =
+        std::max(ceil_of(count, size.results.rows), std::min(count, ceil_of(threads, outs)));
     for_each_plane(parts * outs, threads, [&](int64_t unit) {
       const int64_t part = unit / outs, out = unit % outs * size.chunks.columns;
       const int64_t begin = part * count / parts, rows = (part + 1) * count / parts - begin;
@@ -147,10 +167,10 @@ void Winograd::convolve(std::byte* workspace, int threads, const Filtered& f) co
                 {u + size.filters.at(o, i * lanes_), size.filters.point_step()});
           }
         for (int64_t point = 0; point < points; ++point)
-          loops.multiply({v + size.pixels.at(in, begin) + point * size.pixels.point_step(), size.pixels.step()},
-                         {u + point * size.filters.point_step(), size.filters.step()},
-                         {m + point * size.results.point_step(), size.results.step()}, rows, inner, columns,
-                         in > 0);
+          loops.multiply(
+              {v + size.pixels.at(in, begin) + point * size.pixels.point_step(), size.pixels.step()},
+              {u + point * size.filters.point_step(), size.filters.step()},
+              {m + point * size.results.point_step(), size.results.step()}, rows, inner, columns, in > 0);
       }
       for (int64_t o = 0; o < columns; ++o)
         loops.to_results(planes(f.result, to, lanes_, out + o, to), {first + begin, first + begin + rows},
@@ -170,32 +190,15 @@ void Winograd::backward_data(std::byte* workspace, int threads, const float* wei
   convolve(workspace, threads, {y_, x_, dy, weights, nullptr, dx, before_.h - 2, before_.w - 2, true});
 }
 
-struct CorrelateSizes {
-  int64_t at_once;
-  Chunks chunks;
-  Values pixels, gradients, filters;
-
-  CorrelateSizes(int64_t tiles, int64_t x_blocks, int64_t y_blocks, int64_t lanes)
-      : at_once(std::min(tiles, tuned("WW", 128))),
-        chunks(x_blocks, y_blocks, lanes),
-        pixels{at_once, x_blocks, lanes},
-        gradients{at_once, y_blocks, lanes},
-        filters{chunks.rows * lanes, chunks.columns, lanes} {}
-
-  int64_t bytes(int threads) const {
-    return (pixels.floats() + gradients.floats() + threads * filters.floats()) * int64_t(sizeof(float));
-  }
-};
-
 int64_t Winograd::backward_weights_bytes(int threads) const {
-  return CorrelateSizes(tiles(y_), x_.blocks, y_.blocks, lanes_).bytes(threads);
+  return CorrelateSizes(tiles(y_), x_.blocks, y_.blocks, lanes_, threads).bytes(threads);
 }
 
 void Winograd::backward_weights(std::byte* workspace, int threads, const float* x, const float* dy, float* dw,
                                 Into into) const {
   const WinogradLoops& loops = *loops_;
   const int64_t all_tiles = tiles(y_);
-  const CorrelateSizes size(all_tiles, x_.blocks, y_.blocks, lanes_);
+  const CorrelateSizes size(all_tiles, x_.blocks, y_.blocks, lanes_, threads);
   float* const v = reinterpret_cast<float*>(workspace);
   float* const m = v + size.pixels.floats();
   float* const of_threads = m + size.gradients.floats();

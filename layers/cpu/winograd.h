@@ -28,8 +28,7 @@ class Winograd {
   // The shapes of x and y may have channels that do not fill blocks; `before` is the padding before rows and
   // columns, 0 to 2. The machine has the instructions of the loops, AVX2 or AVX-512, and tensors have blocks
   // of their lanes.
-  Winograd(const Shape& x, const Shape& y, Extent before,
-           const WinogradLoops& = best_loops<WinogradLoops>());
+  Winograd(const Shape& x, const Shape& y, Extent before, const WinogradLoops& = best_loops<WinogradLoops>());
 
   // Return the bytes of the workspaces that the passes take.
   int64_t forward_bytes(int threads) const { return convolve_bytes(x_, y_, threads); }

@@ -25,9 +25,7 @@ struct WinogradCase {
   int64_t out;
   Extent before = 1, after = 1;  // the padding
 
-  Shape y() const {
-    return {x[0], out, x[2] + before.h + after.h - 2, x[3] + before.w + after.w - 2};
-  }
+  Shape y() const { return {x[0], out, x[2] + before.h + after.h - 2, x[3] + before.w + after.w - 2}; }
   Shape weights() const { return {out, x[1], 3, 3}; }
   friend void PrintTo(const WinogradCase& c, std::ostream* to) { *to << c.name; }
 };
@@ -51,8 +49,9 @@ class Blocked {
       : shape_(shape),
         lanes_(lanes),
         filter_(filter),
-        numbers_(size_t(guard + ((filter ? rounded(shape[0]) : shape[0]) * rounded(shape[1]) * shape[2] *
-                                 shape[3]) + guard),
+        numbers_(size_t(guard +
+                        ((filter ? rounded(shape[0]) : shape[0]) * rounded(shape[1]) * shape[2] * shape[3]) +
+                        guard),
                  fill) {
     std::fill_n(numbers_.begin(), guard, untouched);
     std::fill_n(numbers_.rbegin(), guard, untouched);
