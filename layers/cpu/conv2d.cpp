@@ -99,26 +99,8 @@ auto with_code(const Geometry& g, const Describe& describe) {
   return describe(theirs);
 }
 
-// What a pass by Winograd costs, in pixels for which a direct pass takes as long: so many a tile, and so many
-// for the transform of the filters. The transforms of pixels count the more the fewer channels there are to
-// sum over. Both engines were measured on AVX-512 for 4 to 512 channels, maps of 4 x 4 to 32 x 32 and batches
-// of 1 to 32 (tests/benchmarks/winograd_layers.cpp).
-struct WinogradCost {
-  double tile, filter;
-  static constexpr double transforms = 50;  // a tile, divided by the channels
-};
-constexpr WinogradCost forward_cost{7, 24}, data_cost{7, 16}, weight_cost{5.5, 12};
-
-bool winograd_pays(const Geometry& g, const WinogradCost& cost) {
-  const Conv2dOptions& o = g.o;
-  const int64_t channels = std::min(g.x[1], g.y[1]);
-  const bool possible = g.precision == Precision::float32 && (has_avx512() || has_avx2()) && o.groups == 1 &&
-                        o.kernel == Extent(3) && o.stride == Extent(1) && o.dilation == Extent(1) &&
-                        std::max(o.pad.before.h, o.pad.before.w) <= 2 && channels >= 16;
-  if (!possible) return false;
-  const int64_t tiles = g.y[0] * ((g.y[2] + 3) / 4) * ((g.y[3] + 3) / 4);
-  return (cost.tile + WinogradCost::transforms / double(channels)) * double(tiles) + cost.filter <
-         double(g.y[0] * g.y[2] * g.y[3]);
+bool winograd_pays(const Geometry& g, Winograd::Pass pass) {
+  return g.precision == Precision::float32 && Winograd::pays(g.o, g.x, g.y, pass);
 }
 
 ForwardDesc forward_desc(const Geometry& g, const Desc& x) {
@@ -193,9 +175,9 @@ class Conv2dKernel : public Kernel {
       : has_bias_(g.o.bias),
         weight_bytes_(int64_t(g.w_have().get_size())),
         winograd_(g.x, g.y, g.o.pad.before),
-        forward_(!winograd_pays(g, forward_cost) ? forward_pass(g) : Adapted()),
-        backward_data_(!winograd_pays(g, data_cost) ? backward_data_pass(g) : Adapted()),
-        backward_weights_(!winograd_pays(g, weight_cost) ? backward_weights_pass(g) : Adapted()) {
+        forward_(!winograd_pays(g, Winograd::Pass::forward) ? forward_pass(g) : Adapted()),
+        backward_data_(!winograd_pays(g, Winograd::Pass::data) ? backward_data_pass(g) : Adapted()),
+        backward_weights_(!winograd_pays(g, Winograd::Pass::weights) ? backward_weights_pass(g) : Adapted()) {
     if (g.precision == Precision::float32) return;
     prepare_forward_ = Reordered(g.w_have(), forward_desc(g).weights_desc());
     prepare_backward_ = Reordered(g.w_have(), with_code(g, backward_data_desc).weights_desc());

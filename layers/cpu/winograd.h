@@ -18,13 +18,18 @@
 
 #include "framework/op.h"
 #include "framework/tensor.h"
+#include "layers/conv2d.h"
 #include "layers/cpu/winograd_loops.h"
-#include "layers/window.h"
 
 namespace antichain::cpu {
 
 class Winograd {
  public:
+  enum class Pass { forward, data, weights };
+  // Returns whether it computes a pass of this convolution faster than oneDNN does. That follows from the
+  // shape and the instruction set alone.
+  static bool pays(const Conv2dOptions&, const Shape& x, const Shape& y, Pass);
+
   // The shapes of x and y may have channels that do not fill blocks; `before` is the padding before rows and
   // columns, 0 to 2. The machine has the instructions of the loops, AVX2 or AVX-512, and tensors have blocks
   // of their lanes.
