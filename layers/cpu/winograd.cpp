@@ -31,7 +31,7 @@ struct Values {
   int64_t at(int64_t block, int64_t row) const { return block * step() + row * lanes; }
 };
 
-// Chunks cut the channels of both sides, counted in blocks, into `at_least` chunks if there are blocks for it.
+// Chunks cut the channels of both sides, counted in blocks, into `at_least` pieces where blocks allow it.
 struct Chunks {
   int64_t rows, columns;
 
@@ -84,7 +84,7 @@ struct ConvolveSizes {
   }
 };
 
-// Each thread sums over the tiles for a chunk of the filters, of which there is at least one for each thread.
+// Each thread sums over the tiles for a chunk of the filters. There is at least one for each thread.
 struct CorrelateSizes {
   int64_t at_once;
   Chunks chunks;

@@ -130,7 +130,7 @@ class Measured {
   }
 
  private:
-  // All numbers are zero, and stay so though each pass reads what another wrote. Time does not depend on them.
+  // All numbers are zero, and stay so though each pass reads what another wrote. Times do not depend on it.
   static Tensor filled(const TensorSpec& spec) {
     Tensor t = Tensor::host(spec);
     std::fill_n(t.data<float>(), t.bytes() / int64_t(sizeof(float)), 0.0f);

@@ -7,7 +7,7 @@
 namespace antichain::harness {
 namespace {
 
-// The tolerance is OpCase's own, also where the CPU takes Winograd's transforms, which cost it a few roundings.
+// The tolerance is OpCase's own. It is enough for Winograd's transforms, too, as the CPU computes them.
 OpCase convolution(std::string name, Shape x, Conv2dOptions options) {
   return {std::move(name), std::make_shared<Conv2d>(options), {x}};
 }
