@@ -104,7 +104,7 @@ struct CorrelateSizes {
 
 // What a pass costs, in pixels for which a direct pass takes as long: so many a tile, so many more a tile the
 // fewer channels there are to sum over, and so many for the transform of the filters. Measured on AVX-512 for
-// 16 to 512 channels, maps of 4 x 4 to 32 x 32 and batches of 1 to 32; on AVX2 direct passes are slower still.
+// 16 to 512 channels, maps of 4 x 4 to 32 x 32 and batches of 1 to 32; on AVX2 direct passes are slower yet.
 double cost_in_pixels(Winograd::Pass pass, int64_t tiles, int64_t channels) {
   const auto cost = [&](double tile, double filter) {
     return (tile + 50 / double(channels)) * double(tiles) + filter;
