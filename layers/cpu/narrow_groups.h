@@ -1,8 +1,8 @@
 // NarrowGroups computes 3 x 3 convolutions in groups of 4 or 8 channels (ResNeXt's), on tensors blocked by 16
 // channels with AVX-512, and by 8 with AVX2.
 //
-// A vector of the channels of one pixel holds whole groups, such as 4 of 4 channels. Spread over each group's lanes, channel j
-// of every group multiplies its own weights in all of them at once:
+// A vector of the channels of one pixel holds whole groups, such as 4 of 4 channels. Spread over each group's
+// lanes, channel j of every group multiplies its own weights in all of them at once:
 //
 //   x   a0 a1 a2 a3 | b0 b1 b2 b3 | …       spread(x, 1)   a1 a1 a1 a1 | b1 b1 b1 b1 | …
 //   y  += spread(x, j) · weight[j]          weight[j]      of outputs o0 o1 o2 o3 from input j, in each group
