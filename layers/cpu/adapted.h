@@ -45,6 +45,7 @@ class Adapted {
     for (const Slot& slot : slots) add(slot);
   }
 
+  explicit operator bool() const { return bool(primitive_); }
   int64_t workspace_bytes() const;
   // `data` are in the order of the slots.
   void run(Workspace&, std::initializer_list<void*> data) const;

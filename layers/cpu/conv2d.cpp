@@ -1,6 +1,6 @@
-// Convolution uses oneDNN. Activations are blocked by channels (images of up to 4 channels are read plain).
-// Weights live in the format of oneDNN's float32 forward pass, which its Winograd kernels share in all three
-// passes.
+// Convolution uses oneDNN, and our own Winograd (layers/cpu/winograd.h) in each pass where that is faster.
+// Activations are blocked by channels (images of up to 4 channels are read plain). Weights live in the format
+// of oneDNN's float32 forward pass, which Winograd reads in all three passes.
 //
 // In bf16 the forward pass and the input gradient each want weights in a format of their own: they are
 // prepared once a step. Products are summed in float32, and weight gradients stay float32.
@@ -20,6 +20,7 @@
 #include "layers/cpu/dnnl_versions.h"
 #include "layers/cpu/narrow_groups.h"
 #include "layers/cpu/sum_pixels.h"
+#include "layers/cpu/winograd.h"
 
 namespace antichain::cpu {
 namespace {
@@ -32,9 +33,9 @@ using BackwardDataDesc = dnnl::convolution_backward_data::primitive_desc;
 using BackwardWeightsDesc = dnnl::convolution_backward_weights::primitive_desc;
 
 constexpr int64_t plain_channels = 4;  // images: oneDNN reads them as they are
-// What the shipped models' peaks had for each convolution beyond all that is counted: the code that oneDNN
-// 2.6.3 generates for its three passes.
-constexpr int64_t code_bytes_of_passes = 100 << 10;
+// What the shipped models' peaks had for each convolution beyond all that is counted, a third of it: the code
+// that oneDNN 2.6.3 generates for a pass.
+constexpr int64_t code_bytes_of_pass = (100 << 10) / 3;
 
 struct Geometry {
   Geometry(const Conv2d& op, const Shape& input, Precision computed)
@@ -98,58 +99,37 @@ auto with_code(const Geometry& g, const Describe& describe) {
   return describe(theirs);
 }
 
-// Returns whether Winograd's minimal filtering F(4x4, 3x3) pays: Lavin & Gray, "Fast Algorithms for
-// Convolutional Neural Networks", CVPR 2016. Per pair of channels a direct pass costs 9 multiplications a
-// pixel. This one costs 36 a tile of 4 x 4 pixels plus the transform of the filter, worth about `filter_cost`
-// pixels' work (measured with oneDNN 2.6.3 on AVX-512: 320 for outputs, 400 for input gradients, 160 for
-// weight gradients, whose direct form is slower). Below 32 channels the transform of the image costs more
-// than is saved.
-bool winograd_pays(const Geometry& g, int64_t filter_cost) {
-  const Conv2dOptions& o = g.o;
-  const bool possible = has_winograd && g.precision == Precision::float32 && has_avx512() && o.groups == 1 &&
-                        o.kernel == Extent(3) && o.stride == Extent(1) && o.dilation == Extent(1) &&
-                        o.pad == Padding(1) && g.x[1] % 16 == 0 && g.y[1] % 16 == 0;
-  if (!possible || std::min(g.x[1], g.y[1]) < 32) return false;
-  const int64_t tiles = g.y[0] * ((g.y[2] + 3) / 4) * ((g.y[3] + 3) / 4);
-  return 4 * tiles + filter_cost < g.y[0] * g.y[2] * g.y[3];
+bool winograd_pays(const Geometry& g, Winograd::Pass pass) {
+  return g.precision == Precision::float32 && Winograd::pays(g.o, g.x, g.y, pass);
 }
 
-algorithm choose(const Geometry& g, int64_t filter_cost) {
-  return winograd_pays(g, filter_cost) ? algorithm::convolution_winograd : algorithm::convolution_direct;
-}
-constexpr int64_t forward_filter_cost = 320, data_filter_cost = 400, weight_filter_cost = 160;
-
-ForwardDesc forward_desc(const Geometry& g, algorithm how, const Desc& x) {
+ForwardDesc forward_desc(const Geometry& g, const Desc& x) {
   return checked("describe a convolution", [&] {
-    return pass_of<dnnl::convolution_forward>(user_scratchpad(), prop_kind::forward_training, how, x,
-                                              g.w_want(), g.bias(), g.y_want(), g.stride(), g.dilation(),
-                                              g.pad_before(), g.pad_after());
+    return pass_of<dnnl::convolution_forward>(
+        user_scratchpad(), prop_kind::forward_training, algorithm::convolution_direct, x, g.w_want(),
+        g.bias(), g.y_want(), g.stride(), g.dilation(), g.pad_before(), g.pad_after());
   });
 }
 
 ForwardDesc forward_desc(const Geometry& geometry) {
-  return with_code(geometry, [](const Geometry& g) {
-    return forward_desc(g, choose(g, forward_filter_cost), g.x_want());
-  });
+  return with_code(geometry, [](const Geometry& g) { return forward_desc(g, g.x_want()); });
 }
 
 // The input gradient of plain images is computed blocked: oneDNN has only reference code for it plain.
 BackwardDataDesc backward_data_desc(const Geometry& g) {
   const Desc x = g.image() ? describe(g.x, blocked(), g.dtype()) : g.x_want();
-  const algorithm how = choose(g, data_filter_cost);
   return checked("describe a convolution's input gradient", [&] {
-    return backward_pass_of<dnnl::convolution_backward_data>(forward_desc(g, how, x), how, x, g.w_want(),
-                                                             g.y_want(), g.stride(), g.dilation(),
-                                                             g.pad_before(), g.pad_after());
+    return backward_pass_of<dnnl::convolution_backward_data>(
+        forward_desc(g, x), algorithm::convolution_direct, x, g.w_want(), g.y_want(), g.stride(),
+        g.dilation(), g.pad_before(), g.pad_after());
   });
 }
 
 BackwardWeightsDesc backward_weights_desc(const Geometry& g) {
-  const algorithm how = choose(g, weight_filter_cost);
   return checked("describe a convolution's weight gradient", [&] {
     return backward_pass_of<dnnl::convolution_backward_weights>(
-        forward_desc(g, how, g.x_want()), how, g.x_want(), g.dw_want(), g.y_want(), g.stride(), g.dilation(),
-        g.pad_before(), g.pad_after());
+        forward_desc(g, g.x_want()), algorithm::convolution_direct, g.x_want(), g.dw_want(), g.y_want(),
+        g.stride(), g.dilation(), g.pad_before(), g.pad_after());
   });
 }
 
@@ -194,17 +174,21 @@ class Conv2dKernel : public Kernel {
   explicit Conv2dKernel(const Geometry& g)
       : has_bias_(g.o.bias),
         weight_bytes_(int64_t(g.w_have().get_size())),
-        forward_(forward_pass(g)),
-        backward_data_(backward_data_pass(g)),
-        backward_weights_(backward_weights_pass(g)) {
+        winograd_(g.x, g.y, g.o.pad.before),
+        forward_(!winograd_pays(g, Winograd::Pass::forward) ? forward_pass(g) : Adapted()),
+        backward_data_(!winograd_pays(g, Winograd::Pass::data) ? backward_data_pass(g) : Adapted()),
+        backward_weights_(!winograd_pays(g, Winograd::Pass::weights) ? backward_weights_pass(g) : Adapted()) {
     if (g.precision == Precision::float32) return;
     prepare_forward_ = Reordered(g.w_have(), forward_desc(g).weights_desc());
     prepare_backward_ = Reordered(g.w_have(), with_code(g, backward_data_desc).weights_desc());
   }
 
-  int64_t workspace_bytes() const {
-    return std::max({forward_.workspace_bytes(), backward_workspace_bytes(), prepare_forward_.scratch_bytes(),
+  int64_t workspace_bytes(int threads) const {
+    return std::max({forward_bytes(threads), backward_bytes(threads), prepare_forward_.scratch_bytes(),
                      prepare_backward_.scratch_bytes()});
+  }
+  int64_t code_bytes() const {
+    return code_bytes_of_pass * (bool(forward_) + bool(backward_data_) + bool(backward_weights_));
   }
 
   std::vector<TensorSpec> prepared() const {
@@ -220,38 +204,59 @@ class Conv2dKernel : public Kernel {
   }
 
   void forward(Context& context, const Forward& f) const override {
-    Workspace workspace(context, forward_.workspace_bytes());
+    const int threads = context.threads();
+    Workspace workspace(context, forward_bytes(threads));
     const Tensor& w = f.prepared.empty() ? f.params[0] : f.prepared[0];
-    if (has_bias_)
+    if (!forward_)
+      winograd_.forward(workspace.take(forward_bytes(threads)), threads, f.x[0].data<float>(),
+                        w.data<float>(), has_bias_ ? f.params[1].data<float>() : nullptr, f.y.data<float>());
+    else if (has_bias_)
       forward_.run(workspace, {f.x[0].raw(), w.raw(), f.y.raw(), f.params[1].raw()});
     else
       forward_.run(workspace, {f.x[0].raw(), w.raw(), f.y.raw()});
   }
 
   void backward(Context& context, const Backward& b) const override {
-    Workspace workspace(context, backward_workspace_bytes());
-    if (!b.dw.empty()) backward_weights(context, workspace, b);
-    if (b.dx.empty() || !b.dx[0]) return;
-    const Tensor& w = b.prepared.empty() ? b.params[0] : b.prepared[1];
-    backward_data_.run(workspace, {b.dx[0].raw(), w.raw(), b.dy.raw()});
+    if (!b.dw.empty()) backward_weights(context, b);
+    if (!b.dx.empty() && b.dx[0]) backward_data(context, b);
   }
 
  private:
-  int64_t backward_workspace_bytes() const {
-    return std::max(backward_data_.workspace_bytes(), weights_workspace_bytes());
+  int64_t forward_bytes(int threads) const {
+    return forward_ ? forward_.workspace_bytes() : winograd_.forward_bytes(threads);
   }
-  int64_t weights_workspace_bytes() const {
-    return backward_weights_.workspace_bytes() + Workspace::rounded(weight_bytes_);
+  int64_t data_bytes(int threads) const {
+    return backward_data_ ? backward_data_.workspace_bytes() : winograd_.backward_data_bytes(threads);
+  }
+  int64_t weights_bytes(int threads) const {
+    return backward_weights_ ? backward_weights_.workspace_bytes() + Workspace::rounded(weight_bytes_)
+                             : winograd_.backward_weights_bytes(threads);
+  }
+  int64_t backward_bytes(int threads) const { return std::max(data_bytes(threads), weights_bytes(threads)); }
+
+  void backward_data(Context& context, const Backward& b) const {
+    const int threads = context.threads();
+    Workspace workspace(context, data_bytes(threads));
+    const Tensor& w = b.prepared.empty() ? b.params[0] : b.prepared[1];
+    if (backward_data_)
+      backward_data_.run(workspace, {b.dx[0].raw(), w.raw(), b.dy.raw()});
+    else
+      winograd_.backward_data(workspace.take(data_bytes(threads)), threads, w.data<float>(),
+                              b.dy.data<float>(), b.dx[0].data<float>());
   }
 
-  // The workspace is passed by value: the next pass may use the same bytes.
-  void backward_weights(Context& context, Workspace workspace, const Backward& b) const {
+  void backward_weights(Context& context, const Backward& b) const {
+    const int threads = context.threads();
     if (has_bias_ && b.dw.size() > 1 && b.dw[1])
       with_type(b.dy.dtype(), [&]<class T>() {
-        sum_pixels(Activation(b.dy.spec()), b.dy.data<T>(), context.threads(), b.dw[1].data<float>(), b.into);
+        sum_pixels(Activation(b.dy.spec()), b.dy.data<T>(), threads, b.dw[1].data<float>(), b.into);
       });
     const Tensor& dw = b.dw[0];
     if (!dw) return;
+    Workspace workspace(context, weights_bytes(threads));
+    if (!backward_weights_)
+      return winograd_.backward_weights(workspace.take(weights_bytes(threads)), threads, b.x[0].data<float>(),
+                                        b.dy.data<float>(), dw.data<float>(), b.into);
     const bool fresh = b.into == Into::overwrite;
     std::byte* to = fresh ? dw.raw() : workspace.take(weight_bytes_);
     backward_weights_.run(workspace, {b.x[0].raw(), to, b.dy.raw()});
@@ -260,7 +265,8 @@ class Conv2dKernel : public Kernel {
 
   bool has_bias_;
   int64_t weight_bytes_;
-  Adapted forward_, backward_data_, backward_weights_;
+  Winograd winograd_;
+  Adapted forward_, backward_data_, backward_weights_;  // empty where Winograd computes the pass
   Reordered prepare_forward_, prepare_backward_;
 };
 
@@ -282,18 +288,17 @@ Lowering lower(const Op& op, std::span<const Shape> x, std::span<const Layout>, 
   if (g.o.bias) l.params.push_back(Layout::plain);
   l.precision = precision;
   l.keeps_x = true;
-  l.code_bytes = code_bytes_of_passes;
   if (const auto narrow = narrow_groups(op, g)) {
     l.workspace_bytes = narrow->workspace_bytes(omp_get_max_threads());
   } else if (const auto own = depthwise(op, g)) {
     l.x = {blocked()};  // also of few channels
     l.prepared = own->prepared();
     l.workspace_bytes = own->workspace_bytes(omp_get_max_threads());
-    l.code_bytes = 0;
   } else {
     const Conv2dKernel kernel(g);
     l.prepared = kernel.prepared();
-    l.workspace_bytes = kernel.workspace_bytes();
+    l.workspace_bytes = kernel.workspace_bytes(omp_get_max_threads());
+    l.code_bytes = kernel.code_bytes();
   }
   return l;
 }

@@ -6,9 +6,6 @@
 
 namespace antichain::cpu {
 
-// oneDNN 3 has no code for Winograd's convolutions on CPUs.
-inline constexpr bool has_winograd = DNNL_VERSION_MAJOR < 3;
-
 // Describes a pass by what oneDNN's documentation lists between the engine and the attributes. A bias that is
 // Desc() is none.
 template <class Pass, class... Arguments>

@@ -30,137 +30,147 @@ void hand_over(const float* wide, int64_t count, Bf16* plane) {
   for (int64_t i = 0; i < count; ++i) plane[i] = Bf16(wide[i]);
 }
 
-// Calls f.template operator()<group, stride>().
-template <class F>
-void with_constants(int group, int stride, F&& f) {
-  if (group == 4)
-    stride == 1 ? f.template operator()<4, 1>() : f.template operator()<4, 2>();
-  else
-    stride == 1 ? f.template operator()<8, 1>() : f.template operator()<8, 2>();
+// Copies a plane into the middle of a frame, its pixels `step` apart.
+template <class T>
+void frame(const T* plane, int64_t height, int64_t width, int64_t lanes, int64_t step, int64_t margin,
+           const Padded& to, float* out) {
+  std::fill_n(out, to.height * to.width * lanes, 0.0f);
+  for (int64_t r = 0; r < height; ++r) {
+    float* row = out + ((r * step + margin) * to.width + margin) * lanes;
+    if (step == 1) {
+      std::copy_n(plane + r * width * lanes, width * lanes, row);
+    } else {
+      for (int64_t q = 0; q < width; ++q)
+        std::copy_n(plane + (r * width + q) * lanes, lanes, row + q * step * lanes);
+    }
+  }
 }
 
-int64_t packed_floats(int64_t blocks, int group) { return blocks * taps * group * lanes; }
+// Packs weights as weight[block][tap][j][lane]. Forward, lane is an output channel and j an input of its
+// group. Transposed, lane is an input channel and j an output, with the taps in reverse.
+void pack(const float* w, int64_t blocks, int64_t lanes, int group, bool transposed, float* out) {
+  for (int64_t block = 0; block < blocks; ++block) {
+    for (int tap = 0; tap < taps; ++tap) {
+      for (int j = 0; j < group; ++j) {
+        for (int64_t lane = 0; lane < lanes; ++lane) {
+          const int64_t first = block * lanes + lane / group * group, mine = lane % group;
+          const int64_t o = transposed ? first + j : first + mine, i = transposed ? mine : j;
+          *out++ = w[(o * group + i) * taps + (transposed ? taps - 1 - tap : tap)];
+        }
+      }
+    }
+  }
+}
+
+const Loops::OfGroup& loops_of(int group) {
+  const Loops& loops = best_loops<Loops>();
+  return group == 4 ? loops.of_4 : loops.of_8;
+}
 
 }  // namespace
 
 std::optional<NarrowGroups> NarrowGroups::of(const Conv2d& op, const Shape& x, const Shape& y,
                                              Precision precision) {
-#ifdef __x86_64__
   const Conv2dOptions& o = op.options;
-  const int64_t group = x[1] / o.groups;
-  const bool fits = has_avx512() && o.groups > 1 && (group == 4 || group == 8) && y[1] == x[1] &&
-                    x[1] % lanes == 0 && o.kernel == Extent(side) && o.stride.h == o.stride.w &&
-                    o.stride.h <= 2 && o.pad == Padding(pad) && o.dilation == Extent(1) && !o.bias;
+  const int64_t group = x[1] / o.groups, lanes = best_loops<Loops>().lanes;
+  const bool fits = (has_avx512() || has_avx2()) && o.groups > 1 && (group == 4 || group == 8) &&
+                    y[1] == x[1] && x[1] % lanes == 0 && o.kernel == Extent(side) &&
+                    o.stride.h == o.stride.w && o.stride.h <= 2 && o.pad == Padding(pad) &&
+                    o.dilation == Extent(1) && !o.bias;
   if (!fits) return std::nullopt;
   NarrowGroups it;
   it.precision_ = precision;
   it.group_ = int(group);
   it.stride_ = int(o.stride.h);
   it.images_ = x[0];
+  it.lanes_ = lanes;
   it.blocks_ = x[1] / lanes;
   it.height_ = x[2];
   it.width_ = x[3];
   it.y_height_ = y[2];
   it.y_width_ = y[3];
   return it;
-#else
-  return std::nullopt;
-#endif
 }
 
+int64_t NarrowGroups::packed_floats(int64_t blocks) const { return blocks * taps * group_ * lanes_; }
+
 // A frame holds the image, or dy with its pixels `stride_` apart, which is no larger.
-int64_t NarrowGroups::frame_floats() const { return (height_ + 2 * pad) * (width_ + 2 * pad) * lanes; }
+int64_t NarrowGroups::frame_floats() const { return (height_ + 2 * pad) * (width_ + 2 * pad) * lanes_; }
 
 int64_t NarrowGroups::wide_floats() const {
-  return precision_ == Precision::float32 ? 0 : std::max(height_ * width_, y_height_ * y_width_) * lanes;
+  return precision_ == Precision::float32 ? 0 : std::max(height_ * width_, y_height_ * y_width_) * lanes_;
 }
 
 // The workspace holds packed weights, or sums of their gradients, and for each thread a frame and a widened
 // plane.
 int64_t NarrowGroups::workspace_bytes(int threads) const {
-  return (packed_floats(blocks_, group_) + threads * (frame_floats() + wide_floats())) *
-         int64_t(sizeof(float));
+  return (packed_floats(blocks_) + threads * (frame_floats() + wide_floats())) * int64_t(sizeof(float));
 }
 
-#ifdef __x86_64__
 template <class T>
 void NarrowGroups::forward(Context& context, const T* x, const float* w, T* y) const {
   auto* packed = reinterpret_cast<float*>(context.workspace(workspace_bytes(context.threads())));
-  float* frames = packed + packed_floats(blocks_, group_);
-  pack(w, blocks_, group_, false, packed);
+  float* frames = packed + packed_floats(blocks_);
+  pack(w, blocks_, lanes_, group_, false, packed);
+  const auto convolve = loops_of(group_).forward[stride_ - 1];
   const Padded padded{height_ + 2 * pad, width_ + 2 * pad};
-  const int64_t x_plane = height_ * width_ * lanes, y_plane = y_height_ * y_width_ * lanes;
-  with_constants(group_, stride_, [&]<int group, int stride>() {
+  const int64_t x_plane = height_ * width_ * lanes_, y_plane = y_height_ * y_width_ * lanes_;
 #pragma omp parallel for num_threads(context.threads()) schedule(static)
-    for (int64_t plane = 0; plane < images_ * blocks_; ++plane) {
-      float* framed = frames + omp_get_thread_num() * (frame_floats() + wide_floats());
-      frame(x + plane * x_plane, height_, width_, 1, pad, padded, framed);
-      float* result = result_in(y + plane * y_plane, framed + frame_floats());
-      convolve_plane<group, stride>(framed, padded, packed + packed_floats(plane % blocks_, group_), result,
-                                    y_height_, y_width_);
-      hand_over(result, y_plane, y + plane * y_plane);
-    }
-  });
+  for (int64_t plane = 0; plane < images_ * blocks_; ++plane) {
+    float* framed = frames + omp_get_thread_num() * (frame_floats() + wide_floats());
+    frame(x + plane * x_plane, height_, width_, lanes_, 1, pad, padded, framed);
+    float* result = result_in(y + plane * y_plane, framed + frame_floats());
+    convolve(framed, padded, packed + packed_floats(plane % blocks_), result, y_height_, y_width_);
+    hand_over(result, y_plane, y + plane * y_plane);
+  }
 }
 
 // The input gradient is a convolution of stride 1 over dy, whose pixels are as far apart as the windows were.
 template <class T>
 void NarrowGroups::backward_data(Context& context, const float* w, const T* dy, T* dx) const {
   auto* packed = reinterpret_cast<float*>(context.workspace(workspace_bytes(context.threads())));
-  float* frames = packed + packed_floats(blocks_, group_);
-  pack(w, blocks_, group_, true, packed);
+  float* frames = packed + packed_floats(blocks_);
+  pack(w, blocks_, lanes_, group_, true, packed);
+  const auto convolve = loops_of(group_).data[stride_ - 1];
   const Padded padded{height_ + 2 * pad, width_ + 2 * pad};
-  const int64_t x_plane = height_ * width_ * lanes, y_plane = y_height_ * y_width_ * lanes;
-  with_constants(group_, 1, [&]<int group, int>() {
+  const int64_t x_plane = height_ * width_ * lanes_, y_plane = y_height_ * y_width_ * lanes_;
 #pragma omp parallel for num_threads(context.threads()) schedule(static)
-    for (int64_t plane = 0; plane < images_ * blocks_; ++plane) {
-      float* framed = frames + omp_get_thread_num() * (frame_floats() + wide_floats());
-      frame(dy + plane * y_plane, y_height_, y_width_, stride_, side - 1 - pad, padded, framed);
-      float* result = result_in(dx + plane * x_plane, framed + frame_floats());
-      convolve_plane<group, 1>(framed, padded, packed + packed_floats(plane % blocks_, group_), result,
-                               height_, width_);
-      hand_over(result, x_plane, dx + plane * x_plane);
-    }
-  });
+  for (int64_t plane = 0; plane < images_ * blocks_; ++plane) {
+    float* framed = frames + omp_get_thread_num() * (frame_floats() + wide_floats());
+    frame(dy + plane * y_plane, y_height_, y_width_, lanes_, stride_, side - 1 - pad, padded, framed);
+    float* result = result_in(dx + plane * x_plane, framed + frame_floats());
+    convolve(framed, padded, packed + packed_floats(plane % blocks_), result, height_, width_);
+    hand_over(result, x_plane, dx + plane * x_plane);
+  }
 }
 
 template <class T>
 void NarrowGroups::backward_weights(Context& context, const T* x, const T* dy, float* dw, Into into) const {
   auto* sums = reinterpret_cast<float*>(context.workspace(workspace_bytes(context.threads())));
-  float* frames = sums + packed_floats(blocks_, group_);
+  float* frames = sums + packed_floats(blocks_);
+  const auto correlate = loops_of(group_).weights[stride_ - 1];
   const Padded padded{height_ + 2 * pad, width_ + 2 * pad};
-  const int64_t x_plane = height_ * width_ * lanes, y_plane = y_height_ * y_width_ * lanes;
-  with_constants(group_, stride_, [&]<int group, int stride>() {
+  const int64_t x_plane = height_ * width_ * lanes_, y_plane = y_height_ * y_width_ * lanes_;
 #pragma omp parallel for num_threads(context.threads()) schedule(static)
-    for (int64_t block = 0; block < blocks_; ++block) {
-      float* sum = sums + packed_floats(block, group_);
-      std::fill_n(sum, packed_floats(1, group_), 0.0f);
-      float* framed = frames + omp_get_thread_num() * (frame_floats() + wide_floats());
-      for (int64_t n = 0; n < images_; ++n) {
-        const int64_t plane = n * blocks_ + block;
-        frame(x + plane * x_plane, height_, width_, 1, pad, padded, framed);
-        correlate_plane<group, stride>(framed, padded,
-                                       widened(dy + plane * y_plane, y_plane, framed + frame_floats()),
-                                       y_height_, y_width_, sum);
-      }
+  for (int64_t block = 0; block < blocks_; ++block) {
+    float* sum = sums + packed_floats(block);
+    std::fill_n(sum, packed_floats(1), 0.0f);
+    float* framed = frames + omp_get_thread_num() * (frame_floats() + wide_floats());
+    for (int64_t n = 0; n < images_; ++n) {
+      const int64_t plane = n * blocks_ + block;
+      frame(x + plane * x_plane, height_, width_, lanes_, 1, pad, padded, framed);
+      correlate(framed, padded, widened(dy + plane * y_plane, y_plane, framed + frame_floats()), y_height_,
+                y_width_, sum);
     }
-  });
-  for (int64_t i = 0; i < packed_floats(blocks_, group_); ++i) {
-    const int64_t lane = i % lanes, j = i / lanes % group_, tap = i / lanes / group_ % taps,
-                  block = i / lanes / group_ / taps;
-    const int64_t output = block * lanes + lane / group_ * group_ + j;
+  }
+  for (int64_t i = 0; i < packed_floats(blocks_); ++i) {
+    const int64_t lane = i % lanes_, j = i / lanes_ % group_, tap = i / lanes_ / group_ % taps,
+                  block = i / lanes_ / group_ / taps;
+    const int64_t output = block * lanes_ + lane / group_ * group_ + j;
     float& to = dw[(output * group_ + lane % group_) * taps + tap];
     to = into == Into::overwrite ? sums[i] : to + sums[i];
   }
 }
-#else  // never made
-template <class T>
-void NarrowGroups::forward(Context&, const T*, const float*, T*) const {}
-template <class T>
-void NarrowGroups::backward_data(Context&, const float*, const T*, T*) const {}
-template <class T>
-void NarrowGroups::backward_weights(Context&, const T*, const T*, float*, Into) const {}
-#endif
 
 void NarrowGroups::forward(Context& context, const Forward& f) const {
   with_type(f.y.dtype(),

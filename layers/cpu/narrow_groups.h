@@ -1,8 +1,8 @@
 // NarrowGroups computes 3 x 3 convolutions in groups of 4 or 8 channels (ResNeXt's), on tensors blocked by 16
-// channels, with AVX-512.
+// channels with AVX-512, and by 8 with AVX2.
 //
-// A vector of 16 channels of one pixel holds 4 or 2 whole groups. Spread over each group's lanes, channel j
-// of every group multiplies its own weights in all of them at once:
+// A vector of the channels of one pixel holds whole groups, such as 4 of 4 channels. Spread over each group's
+// lanes, channel j of every group multiplies its own weights in all of them at once:
 //
 //   x   a0 a1 a2 a3 | b0 b1 b2 b3 | …       spread(x, 1)   a1 a1 a1 a1 | b1 b1 b1 b1 | …
 //   y  += spread(x, j) · weight[j]          weight[j]      of outputs o0 o1 o2 o3 from input j, in each group
@@ -30,7 +30,7 @@ class NarrowGroups : public Kernel {
   // Returns the kernel if this is such a convolution, and the machine has the instructions.
   static std::optional<NarrowGroups> of(const Conv2d&, const Shape& x, const Shape& y, Precision);
 
-  // Tensors are nChw16c, weights plain (K x C/groups x 3 x 3).
+  // Tensors are `blocked()`, weights plain (K x C/groups x 3 x 3).
   void forward(Context&, const Forward&) const override;
   void backward(Context&, const Backward&) const override;
   int64_t workspace_bytes(int threads) const;
@@ -43,12 +43,13 @@ class NarrowGroups : public Kernel {
   void backward_data(Context&, const float* w, const T* dy, T* dx) const;
   template <class T>
   void backward_weights(Context&, const T* x, const T* dy, float* dw, Into) const;
+  int64_t packed_floats(int64_t blocks) const;
   int64_t frame_floats() const;
   int64_t wide_floats() const;
 
   Precision precision_ = Precision::float32;
   int group_ = 0, stride_ = 1;  // channels of a group
-  int64_t images_ = 0, blocks_ = 0, height_ = 0, width_ = 0, y_height_ = 0, y_width_ = 0;
+  int64_t lanes_ = 0, images_ = 0, blocks_ = 0, height_ = 0, width_ = 0, y_height_ = 0, y_width_ = 0;
 };
 
 }  // namespace antichain::cpu

@@ -15,7 +15,7 @@ files. Per tensor the ratio is
 in the L2 norm, as root mean squares over the batches. The divisor is at least what rounding the right answer
 to float32 costs. The ratio may be 2, and 4 where a convolution of the network uses Winograd: then the logits
 pass through it, and with them every gradient. Which convolutions use it is a matter of shape and of the
-processor (winograd() here, layers/cpu/conv2d.cpp there).
+processor (winograd() here, layers/cpu/winograd.cpp there).
 
 The script prints one line a network: the allowed ratio, that of logits and loss, and the largest and the
 median over all gradients. It ends with 1 when one is above, and with 77 where PyTorch is missing. Without
@@ -46,16 +46,17 @@ QUICK = [("cifar", "squeezenet1_0"), ("imagenet", "mobilenet_v2")]
 
 def winograd(net, batch):
     """Whether any pass of any convolution may use it."""
-    if "avx512f" not in pathlib.Path("/proc/cpuinfo").read_text():
+    if "avx2" not in pathlib.Path("/proc/cpuinfo").read_text():
         return False
     found = []
 
     def look(conv, inputs, output):
-        n, channels, h, w = inputs[0].shape
-        both = (channels, conv.out_channels)
+        n, channels, h, w = output.shape
+        fewer = min(inputs[0].shape[1], channels)
         tiles = n * ((h + 3) // 4) * ((w + 3) // 4)
-        found.append(conv.groups == 1 and conv.kernel_size == (3, 3) and conv.stride == (1, 1) and conv.padding == (1, 1)
-                     and min(both) >= 32 and not any(c % 16 for c in both) and 4 * tiles + 160 < n * h * w)
+        found.append(conv.groups == 1 and conv.kernel_size == (3, 3) and conv.stride == (1, 1)
+                     and conv.dilation == (1, 1) and max(conv.padding) <= 2 and fewer >= 16
+                     and (5.5 + 50 / fewer) * tiles + 12 < n * h * w)
 
     hooks = [m.register_forward_hook(look) for m in net.modules() if isinstance(m, torch.nn.Conv2d)]
     with torch.no_grad():

@@ -7,7 +7,7 @@
 namespace antichain::harness {
 namespace {
 
-// The tolerance is OpCase's own. No case here takes Winograd's transforms, whose tolerance is larger.
+// The tolerance is OpCase's own. It is enough for Winograd's transforms, too, as the CPU computes them.
 OpCase convolution(std::string name, Shape x, Conv2dOptions options) {
   return {std::move(name), std::make_shared<Conv2d>(options), {x}};
 }
@@ -46,6 +46,9 @@ std::vector<OpCase> convolution_cases() {
                   {.out = 32, .kernel = 3, .stride = 2, .pad = {Extent(0), Extent(1)}}),
       convolution("conv_pad_uneven_winograd_size", {3, 32, 8, 8},
                   {.out = 32, .kernel = 3, .pad = {Extent(2), Extent(0)}, .bias = false}),
+      convolution("conv_winograd_tile", {8, 32, 4, 4}, {.out = 48, .kernel = 3, .pad = 1, .bias = false}),
+      convolution("conv_winograd_one_image", {1, 20, 16, 13}, {.out = 33, .kernel = 3, .pad = 1}),
+      convolution("conv_winograd_no_pad", {2, 40, 13, 13}, {.out = 24, .kernel = 3}),
       convolution("conv_pad_uneven_groups", {2, 32, 6, 6},
                   {.out = 32, .kernel = 3, .pad = {{1, 0}, {0, 1}}, .groups = 4, .bias = false}),
       convolution("conv_squeeze", {5, 96, 1, 1}, {.out = 4, .kernel = 1}),

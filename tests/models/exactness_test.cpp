@@ -6,12 +6,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string_view>
 
 #include "framework/backend.h"
 #include "layers/conv2d.h"
 #include "layers/cpu/dnnl.h"
+#include "layers/cpu/winograd.h"
 #include "layers/exactness.h"
 #include "models/model.h"
 #include "tests/layers/reference/reference.h"
@@ -54,20 +56,17 @@ std::map<std::string, double> squared_errors(const GraphResults& ours, const Gra
   return errors;
 }
 
-// Returns whether any pass of any convolution may use Winograd: then the logits pass through it, and with
-// them all gradients. The rule is that of layers/cpu/conv2d.cpp, at the lowest of its thresholds.
+// Returns whether any pass of any convolution uses Winograd: then the logits pass through it, and with them
+// all gradients.
 bool uses_winograd(const Graph& graph) {
-  return cpu::has_avx512() && std::any_of(graph.begin(), graph.end(), [&](const Node& node) {
-           const auto* conv = dynamic_cast<const Conv2d*>(node.op.get());
-           if (!conv || conv->options.groups != 1 || conv->options.kernel != Extent(3) ||
-               conv->options.stride != Extent(1) || conv->options.pad != Padding(1))
-             return false;
-           const Shape x = graph.shape(node.inputs[0]);
-           const int64_t in = x[1], out = conv->options.out;
-           const int64_t tiles = x[0] * ((x[2] + 3) / 4) * ((x[3] + 3) / 4);
-           return in % 16 == 0 && out % 16 == 0 && std::min(in, out) >= 32 &&
-                  4 * tiles + 160 < x[0] * x[2] * x[3];
-         });
+  using enum cpu::Winograd::Pass;
+  return std::any_of(graph.begin(), graph.end(), [&](const Node& node) {
+    const auto* conv = dynamic_cast<const Conv2d*>(node.op.get());
+    return conv && std::ranges::any_of(std::array{forward, data, weights}, [&](cpu::Winograd::Pass pass) {
+             return cpu::Winograd::pays(conv->options, graph.shape(node.inputs[0]), node.signature.y.shape,
+                                        pass);
+           });
+  });
 }
 
 class Exactness : public ::testing::TestWithParam<GoldenErrors> {

@@ -1,0 +1,264 @@
+#include "layers/cpu/winograd.h"
+
+#include <omp.h>
+
+#include <algorithm>
+
+#include "layers/cpu/activation.h"
+#include "layers/cpu/dnnl.h"
+
+namespace antichain::cpu {
+namespace {
+
+// Measured with 2 MiB of second-level cache; half and twice as much of each differ by a few percent. The
+// tiles are a multiple of the rows that registers hold, 14 and 6.
+constexpr int64_t tiles_at_once = 84;       // of a thread
+constexpr int64_t columns_of_chunk = 64;    // channels
+constexpr int64_t weights_of_chunk = 4096;  // pairs of channels, whose values take 576 KiB
+
+int64_t ceil_of(int64_t number, int64_t divisor) { return (number + divisor - 1) / divisor; }
+int64_t tiles_along(int64_t pixels) { return ceil_of(pixels, tile_side); }
+
+// Values are those of all points, for each a matrix of `rows` rows and `blocks` blocks of columns. The
+// matrices are one row more apart than they are long, lest the 36 compete for the same places of a cache.
+struct Values {
+  int64_t rows, blocks, lanes;
+
+  int64_t step() const { return rows * lanes; }  // from block to block
+  int64_t point_step() const { return blocks * step() + lanes; }
+  int64_t floats() const { return points * point_step(); }
+  // Where a row of a block is in the first matrix.
+  int64_t at(int64_t block, int64_t row) const { return block * step() + row * lanes; }
+};
+
+// Chunks cut the channels of both sides, counted in blocks, into `at_least` pieces where blocks allow it.
+struct Chunks {
+  int64_t rows, columns;
+
+  Chunks(int64_t row_blocks, int64_t column_blocks, int64_t lanes, int64_t at_least = 1)
+      : columns(std::min(column_blocks, columns_of_chunk / lanes)) {
+    const int64_t most = weights_of_chunk / (columns * lanes * lanes);
+    const int64_t of_rows =
+        std::max(ceil_of(row_blocks, most), ceil_of(at_least, ceil_of(column_blocks, columns)));
+    rows = ceil_of(row_blocks, of_rows);
+  }
+};
+
+// Shares out tiles of all blocks of channels, some tiles of one block at a time.
+template <class F>
+void for_each_part(int64_t blocks, Range tiles, int threads, const F& f) {
+  constexpr int64_t most = 32;
+  const int64_t parts = ceil_of(tiles.end - tiles.begin, most);
+  for_each_plane(blocks * parts, threads, [&](int64_t unit) {
+    const int64_t first = tiles.begin + unit % parts * most;
+    f(unit / parts, Range{first, std::min(tiles.end, first + most)});
+  });
+}
+
+// Views one block of channels, tiled as `tiled` is.
+template <class T, class Side>
+TiledPlanes<T> planes(T* tensor, const Side& side, int64_t lanes, int64_t block, const Side& tiled,
+                      int64_t row = 0, int64_t column = 0) {
+  const int64_t plane = side.height * side.width * lanes;
+  return {tensor + block * plane,    side.blocks * plane,      side.height, side.width,
+          tiles_along(tiled.height), tiles_along(tiled.width), row,         column};
+}
+
+// The tiles of all threads are transformed, and then each thread multiplies a part of them by a chunk of the
+// filters, which it has transformed.
+struct ConvolveSizes {
+  int64_t at_once;
+  Chunks chunks;
+  Values pixels, filters, results;
+
+  ConvolveSizes(int64_t tiles, int64_t from_blocks, int64_t to_blocks, int64_t lanes, int threads)
+      : at_once(std::min(tiles, threads * tiles_at_once)),
+        chunks(from_blocks, to_blocks, lanes),
+        pixels{at_once, from_blocks, lanes},
+        filters{chunks.rows * lanes, chunks.columns, lanes},
+        results{std::min(at_once, tiles_at_once), chunks.columns, lanes} {}
+
+  int64_t thread_floats() const { return filters.floats() + results.floats(); }
+  int64_t bytes(int threads, int64_t bias) const {
+    return Workspace::rounded((pixels.floats() + threads * thread_floats() + bias) * int64_t(sizeof(float)));
+  }
+};
+
+// Each thread sums over the tiles for a chunk of the filters. There is at least one for each thread.
+struct CorrelateSizes {
+  int64_t at_once;
+  Chunks chunks;
+  Values pixels, gradients, filters;
+
+  CorrelateSizes(int64_t tiles, int64_t x_blocks, int64_t y_blocks, int64_t lanes, int threads)
+      : at_once(std::min(tiles, tiles_at_once)),
+        chunks(x_blocks, y_blocks, lanes, threads),
+        pixels{at_once, x_blocks, lanes},
+        gradients{at_once, y_blocks, lanes},
+        filters{chunks.rows * lanes, chunks.columns, lanes} {}
+
+  int64_t bytes(int threads) const {
+    return (pixels.floats() + gradients.floats() + threads * filters.floats()) * int64_t(sizeof(float));
+  }
+};
+
+// What a pass costs, in pixels for which a direct pass takes as long: so many a tile, so many more a tile the
+// fewer channels there are to sum over, and so many for the transform of the filters. Measured on AVX-512 for
+// 16 to 512 channels, maps of 4 x 4 to 32 x 32 and batches of 1 to 32; on AVX2 direct passes are slower yet.
+double cost_in_pixels(Winograd::Pass pass, int64_t tiles, int64_t channels) {
+  const auto cost = [&](double tile, double filter) {
+    return (tile + 50 / double(channels)) * double(tiles) + filter;
+  };
+  switch (pass) {
+    case Winograd::Pass::forward:
+      return cost(7, 24);
+    case Winograd::Pass::data:
+      return cost(7, 16);
+    case Winograd::Pass::weights:
+      break;
+  }
+  return cost(5.5, 12);
+}
+
+}  // namespace
+
+bool Winograd::pays(const Conv2dOptions& o, const Shape& x, const Shape& y, Pass pass) {
+  const int64_t channels = std::min(x[1], y[1]);
+  const bool possible = (has_avx512() || has_avx2()) && o.groups == 1 && o.kernel == Extent(3) &&
+                        o.stride == Extent(1) && o.dilation == Extent(1) &&
+                        std::max(o.pad.before.h, o.pad.before.w) <= 2 && channels >= 16;
+  const int64_t tiles = y[0] * tiles_along(y[2]) * tiles_along(y[3]);
+  return possible && cost_in_pixels(pass, tiles, channels) < double(y[0] * y[2] * y[3]);
+}
+
+Winograd::Winograd(const Shape& x, const Shape& y, Extent before, const WinogradLoops& loops)
+    : loops_(&loops), images_(x[0]), lanes_(loops.lanes), before_(before) {
+  const auto side = [&](const Shape& of) { return Side{of[1], ceil_of(of[1], lanes_), of[2], of[3]}; };
+  x_ = side(x);
+  y_ = side(y);
+}
+
+int64_t Winograd::tiles(const Side& of) const {
+  return images_ * tiles_along(of.height) * tiles_along(of.width);
+}
+
+// One convolution of stride 1, forward or backward.
+struct Winograd::Filtered {
+  const Side &from, &to;
+  const float *source, *weights, *bias;
+  float* result;
+  int64_t row, column;  // where the source's first tile begins
+  bool turned;
+};
+
+int64_t Winograd::convolve_bytes(const Side& from, const Side& to, int threads) const {
+  return ConvolveSizes(tiles(to), from.blocks, to.blocks, lanes_, threads).bytes(threads, to.blocks * lanes_);
+}
+
+void Winograd::convolve(std::byte* workspace, int threads, const Filtered& f) const {
+  const WinogradLoops& loops = *loops_;
+  const Side &from = f.from, &to = f.to;
+  const int64_t all_tiles = tiles(to);
+  const ConvolveSizes size(all_tiles, from.blocks, to.blocks, lanes_, threads);
+  float* const v = reinterpret_cast<float*>(workspace);
+  float* const of_threads = v + size.pixels.floats();
+  float* bias = nullptr;
+  if (f.bias) {
+    bias = of_threads + threads * size.thread_floats();
+    std::fill(std::copy_n(f.bias, to.channels, bias), bias + to.blocks * lanes_, 0.0f);
+  }
+  const int64_t outs = ceil_of(to.blocks, size.chunks.columns);
+
+  for (int64_t first = 0; first < all_tiles; first += size.at_once) {
+    const Range now{first, std::min(all_tiles, first + size.at_once)};
+    const int64_t count = now.end - now.begin;
+    for_each_part(from.blocks, now, threads, [&](int64_t block, Range part) {
+      loops.from_pixels(planes(f.source, from, lanes_, block, to, f.row, f.column), part,
+                        {v + size.pixels.at(block, part.begin - first), size.pixels.point_step()});
+    });
+    const int64_t parts =
+        std::max(ceil_of(count, size.results.rows), std::min(count, ceil_of(threads, outs)));
+    for_each_plane(parts * outs, threads, [&](int64_t unit) {
+      const int64_t part = unit / outs, out = unit % outs * size.chunks.columns;
+      const int64_t begin = part * count / parts, rows = (part + 1) * count / parts - begin;
+      const int64_t columns = std::min(size.chunks.columns, to.blocks - out);
+      float* const u = of_threads + omp_get_thread_num() * size.thread_floats();
+      float* const m = u + size.filters.floats();
+      for (int64_t in = 0; in < from.blocks; in += size.chunks.rows) {
+        const int64_t inner = std::min(size.chunks.rows, from.blocks - in);
+        for (int64_t i = 0; i < inner; ++i)
+          for (int64_t o = 0; o < columns; ++o) {
+            const int64_t stored =
+                f.turned ? (in + i) * to.blocks + out + o : (out + o) * from.blocks + in + i;
+            (f.turned ? loops.from_turned_filter : loops.from_filter)(
+                f.weights + stored * 9 * lanes_ * lanes_,
+                {u + size.filters.at(o, i * lanes_), size.filters.point_step()});
+          }
+        for (int64_t point = 0; point < points; ++point)
+          loops.multiply(
+              {v + size.pixels.at(in, begin) + point * size.pixels.point_step(), size.pixels.step()},
+              {u + point * size.filters.point_step(), size.filters.step()},
+              {m + point * size.results.point_step(), size.results.step()}, rows, inner, columns, in > 0);
+      }
+      for (int64_t o = 0; o < columns; ++o)
+        loops.to_results(planes(f.result, to, lanes_, out + o, to), {first + begin, first + begin + rows},
+                         {m + size.results.at(o, 0), size.results.point_step()},
+                         bias ? bias + (out + o) * lanes_ : nullptr);
+    });
+  }
+}
+
+void Winograd::forward(std::byte* workspace, int threads, const float* x, const float* weights,
+                       const float* bias, float* y) const {
+  convolve(workspace, threads, {x_, y_, x, weights, bias, y, -before_.h, -before_.w, false});
+}
+
+void Winograd::backward_data(std::byte* workspace, int threads, const float* weights, const float* dy,
+                             float* dx) const {
+  convolve(workspace, threads, {y_, x_, dy, weights, nullptr, dx, before_.h - 2, before_.w - 2, true});
+}
+
+int64_t Winograd::backward_weights_bytes(int threads) const {
+  return CorrelateSizes(tiles(y_), x_.blocks, y_.blocks, lanes_, threads).bytes(threads);
+}
+
+void Winograd::backward_weights(std::byte* workspace, int threads, const float* x, const float* dy, float* dw,
+                                Into into) const {
+  const WinogradLoops& loops = *loops_;
+  const int64_t all_tiles = tiles(y_);
+  const CorrelateSizes size(all_tiles, x_.blocks, y_.blocks, lanes_, threads);
+  float* const v = reinterpret_cast<float*>(workspace);
+  float* const m = v + size.pixels.floats();
+  float* const of_threads = m + size.gradients.floats();
+  const int64_t ins = ceil_of(x_.blocks, size.chunks.rows), outs = ceil_of(y_.blocks, size.chunks.columns);
+
+  for (int64_t first = 0; first < all_tiles; first += size.at_once) {
+    const Range now{first, std::min(all_tiles, first + size.at_once)};
+    for_each_part(x_.blocks, now, threads, [&](int64_t block, Range part) {
+      loops.from_pixels(planes(x, x_, lanes_, block, y_, -before_.h, -before_.w), part,
+                        {v + size.pixels.at(block, part.begin - first), size.pixels.point_step()});
+    });
+    for_each_part(y_.blocks, now, threads, [&](int64_t block, Range part) {
+      loops.from_gradient(planes(dy, y_, lanes_, block, y_), part,
+                          {m + size.gradients.at(block, part.begin - first), size.gradients.point_step()});
+    });
+    for_each_plane(ins * outs, threads, [&](int64_t unit) {
+      const int64_t in = unit % ins * size.chunks.rows, out = unit / ins * size.chunks.columns;
+      const int64_t rows = std::min(size.chunks.rows, x_.blocks - in);
+      const int64_t columns = std::min(size.chunks.columns, y_.blocks - out);
+      float* const u = of_threads + omp_get_thread_num() * size.filters.floats();
+      for (int64_t point = 0; point < points; ++point)
+        loops.correlate(
+            {v + size.pixels.at(in, 0) + point * size.pixels.point_step(), size.pixels.step()},
+            {m + size.gradients.at(out, 0) + point * size.gradients.point_step(), size.gradients.step()},
+            {u + point * size.filters.point_step(), size.filters.step()}, now.end - now.begin, rows, columns);
+      for (int64_t o = 0; o < columns; ++o)
+        for (int64_t i = 0; i < rows; ++i)
+          loops.to_filter({u + size.filters.at(o, i * lanes_), size.filters.point_step()},
+                          dw + ((out + o) * x_.blocks + in + i) * 9 * lanes_ * lanes_,
+                          first > 0 || into == Into::accumulate);
+    });
+  }
+}
+
+}  // namespace antichain::cpu
