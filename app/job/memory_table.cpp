@@ -27,8 +27,8 @@ std::vector<MemoryColumn> columns_of_need() {
           {"kept\nMiB", share(&MemoryShares::kept)},
           {"working set\nMiB", share(&MemoryShares::working)},
           {"messages\nMiB", share(&MemoryShares::messages)},
+          {"scratch\nMiB", share(&MemoryShares::scratch), false},
           {"evaluation\nMiB", std::mem_fn(&MemoryNeed::evaluation), false},
-          {"scratch\nMiB", std::mem_fn(&MemoryNeed::scratch), false},
           {"images\nMiB", std::mem_fn(&MemoryNeed::images), false},
           {"engine\nMiB", std::mem_fn(&MemoryNeed::code), false}};
 }

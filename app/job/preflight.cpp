@@ -64,12 +64,11 @@ struct RankNeed {
 
 std::vector<int64_t MemoryShares::*> fields_of_shares() {
   return {&MemoryShares::weights, &MemoryShares::versions, &MemoryShares::gradients, &MemoryShares::optimiser,
-          &MemoryShares::kept,    &MemoryShares::working,  &MemoryShares::messages};
+          &MemoryShares::kept,    &MemoryShares::working,  &MemoryShares::messages,  &MemoryShares::scratch};
 }
 
 std::vector<int64_t MemoryNeed::*> fields_beside_shares() {
-  return {&MemoryNeed::evaluation, &MemoryNeed::scratch, &MemoryNeed::images, &MemoryNeed::code,
-          &MemoryNeed::copy};
+  return {&MemoryNeed::evaluation, &MemoryNeed::images, &MemoryNeed::code, &MemoryNeed::copy};
 }
 
 std::string to_text(const MemoryNeed& need) {

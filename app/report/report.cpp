@@ -59,7 +59,8 @@ std::string simulation_json(const Timeline& timeline, const Plan& plan, const Pr
                       {"optimiser_bytes", shares.optimiser},
                       {"kept_bytes", shares.kept},
                       {"working_bytes", shares.working},
-                      {"messages_bytes", shares.messages}});
+                      {"messages_bytes", shares.messages},
+                      {"scratch_bytes", shares.scratch}});
     if (shares.versions > 0) memory.back()["versions_bytes"] = shares.versions;
   }
   const nlohmann::ordered_json json = {

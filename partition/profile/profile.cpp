@@ -5,6 +5,8 @@
 #include <functional>
 #include <map>
 
+#include "framework/update_scratch.h"
+
 namespace antichain {
 namespace {
 
@@ -42,6 +44,7 @@ ProfileNode profile_node(const Graph& graph, NodeId id, const Optimiser& optimis
   priced.cost.frozen_bytes = param_bytes(node, false);
   priced.cost.prepared_bytes = sum_of_bytes(node.lowering.prepared);
   priced.cost.stash_bytes = stash_bytes(graph, id);
+  priced.cost.scratch_bytes = std::max(node.lowering.workspace_bytes, update_scratch_bytes(optimiser, node));
   priced.cost.keeps_output = keeps_output(graph, id);
   priced.cost.flops = node.signature.forward_flops;
   return priced;

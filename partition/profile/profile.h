@@ -34,6 +34,7 @@ struct NodeCost {
   int64_t frozen_bytes = 0;    // the weights that are not trained
   int64_t prepared_bytes = 0;  // weight copies that the engine prepares for its passes, once a step (bf16)
   int64_t stash_bytes = 0;     // what forward keeps for backward besides outputs
+  int64_t scratch_bytes = 0;   // what a call of one of its kernels, or its update, works in
   bool keeps_output = false;   // whether some backward re-reads the output
   double flops = 0;            // of the forward
 

@@ -70,7 +70,7 @@ std::string line(int id, const ProfileNode& node) {
   return fmt::format(
       R"({{"id": {}, "name": {}, {}{}"op": {}, "role": "{}", "inputs": [{}], {}{}"needs_gradient": {}, )"
       R"("forward_us": {}, "backward_input_us": {}, "backward_weight_us": {}, {}"update_us": {}, )"
-      R"("output_bytes": {}, "param_bytes": {}, {}{}{}{}"stash_bytes": {}, "keeps_output": {}, )"
+      R"("output_bytes": {}, "param_bytes": {}, {}{}{}{}"stash_bytes": {}, {}"keeps_output": {}, )"
       R"("flops": {}}})",
       id, quoted(node.name),
       node.absorbed.empty() ? "" : fmt::format(R"("absorbed": {}, )", listed(node.absorbed)),
@@ -86,7 +86,9 @@ std::string line(int id, const ProfileNode& node) {
                                             : fmt::format(R"("optimiser_bytes": {}, )", cost.slot_bytes()),
       cost.frozen_bytes > 0 ? fmt::format(R"("frozen_bytes": {}, )", cost.frozen_bytes) : "",
       cost.prepared_bytes > 0 ? fmt::format(R"("prepared_bytes": {}, )", cost.prepared_bytes) : "",
-      shared_in(node), cost.stash_bytes, cost.keeps_output, cost.flops);
+      shared_in(node), cost.stash_bytes,
+      cost.scratch_bytes > 0 ? fmt::format(R"("scratch_bytes": {}, )", cost.scratch_bytes) : "",
+      cost.keeps_output, cost.flops);
 }
 
 NodeCost cost_of(JsonReader& field) {
@@ -104,6 +106,7 @@ NodeCost cost_of(JsonReader& field) {
   if (field.has("frozen_bytes")) cost.frozen_bytes = field.at("frozen_bytes").integer(0, most_of_all);
   if (field.has("prepared_bytes")) cost.prepared_bytes = field.at("prepared_bytes").integer(0, most_of_all);
   cost.stash_bytes = field.at("stash_bytes").integer(0, most_of_all);
+  if (field.has("scratch_bytes")) cost.scratch_bytes = field.at("scratch_bytes").integer(0, most_of_all);
   cost.keeps_output = field.at("keeps_output").boolean();
   cost.flops = field.at("flops").number();
   return cost;

@@ -24,6 +24,7 @@ MemoryShares held_shares(const Profile& profile, const std::vector<int>& nodes, 
   for (const int n : nodes) {
     const NodeCost& cost = profile.nodes[size_t(n)].cost;
     shares.weights += cost.param_bytes + cost.frozen_bytes + cost.prepared_bytes;
+    shares.scratch = std::max(shares.scratch, cost.scratch_bytes);
     if (!trains) continue;
     shares.gradients += cost.param_bytes;
     shares.optimiser += cost.slot_bytes();

@@ -18,9 +18,10 @@ struct MemoryShares {
   int64_t kept = 0;       // from one action to another: outputs, the stash, inputs, statistics
   int64_t working = 0;    // what is born and dies within an action: the arena
   int64_t messages = 0;   // what is received, and gradients that are sent
+  int64_t scratch = 0;    // that the largest of the kernels works in; the others work in the same
 
   int64_t held() const { return weights + versions + gradients + optimiser; }
-  int64_t activations() const { return kept + working + messages; }
+  int64_t activations() const { return kept + working + messages + scratch; }
   int64_t bytes() const { return held() + activations(); }
 };
 
@@ -28,8 +29,8 @@ struct MemoryShares {
 MemoryShares ring_shares(const RankProgram&);
 
 // Returns the shares per rank, as far as a profile tells: its arena is the most bytes of passing tensors that
-// live at once. Evaluation keeps no stash, no gradients and nothing of the optimiser. Kernels' scratch,
-// statistics of single micro-batches and the loader's samples are not included.
+// live at once. Evaluation keeps no stash, no gradients and nothing of the optimiser. Statistics of single
+// micro-batches and the loader's samples are not included.
 std::vector<MemoryShares> memory_shares(const Schedule&, const Plan&, const Profile&);
 std::vector<int64_t> peak_memory_bytes(const Schedule&, const Plan&, const Profile&);  // their sums
 

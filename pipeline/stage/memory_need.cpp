@@ -102,8 +102,8 @@ MemoryNeed step_need(const Graph& graph, const Optimiser& optimiser, const Profi
     need.step.weights += weight_bytes(graph[id]);
     need.step.gradients += param_bytes(graph[id]);
     need.step.optimiser += slot_bytes(optimiser, graph[id]);
-    need.scratch = std::max({need.scratch, graph[id].lowering.workspace_bytes,
-                             mode == Mode::train ? update_scratch_bytes(optimiser, graph[id]) : 0});
+    need.step.scratch = std::max({need.step.scratch, graph[id].lowering.workspace_bytes,
+                                  mode == Mode::train ? update_scratch_bytes(optimiser, graph[id]) : 0});
     need.code += graph[id].lowering.code_bytes;
   }
   for (const auto& [id, count] : older_versions(schedule, plan, rank))

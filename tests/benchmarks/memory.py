@@ -6,15 +6,17 @@
 
 Each network is profiled once. For each number of ranks, `plan --memory-curve` says from which memory of a
 rank on any plan fits, and from which on nothing is recomputed. Three limits lie between: a fifth and three
-fifths of the way up, and the upper end. Within each of them the network trains two steps on generated images
-of CIFAR's size and is evaluated (`--recompute auto`). A row has the bytes of each process, those that `train`
+fifths of the way up, and the upper end. Within each of them the network trains two steps and is evaluated
+(`--recompute auto`), on generated images of CIFAR's size or, where it reads tokens, on this documentation. A row has the bytes of each process, those that `train`
 has added up before it began beside the growth of its largest resident set, and the deviation in percent.
 
 It ends with 1 where a deviation is above 5 %.
 """
-import argparse, json, os, subprocess, sys, tempfile
+import argparse, json, os, pathlib, subprocess, sys, tempfile
 
-MODELS = ["resnet18", "resnet50", "squeezenet1_0", "vgg16"]
+MODELS = ["resnet18", "vgg16", "densenet121", "gpt_nano"]
+READ_TOKENS = ["gpt_nano", "llama"]
+TEXT = pathlib.Path(__file__).parents[2] / "docs/planning.md"
 LIMITS = [0.2, 0.6, 1.0]  # of the way from the least memory to that which is enough for everything
 MOST = 5.0  # percent
 
@@ -48,7 +50,10 @@ def main():
     print(f"{'network':14} {'ranks':>5} {'limit MiB':>10}  predicted / measured MiB of each process (%)")
     with tempfile.TemporaryDirectory() as folder:
         profile, result = os.path.join(folder, "profile.json"), os.path.join(folder, "run.json")
+        tokens = os.path.join(folder, "tokens.h5")
+        run(asked.program, "data", "tokens", "--text", str(TEXT), "--out", tokens)
         for model in asked.models:
+            data = f"hdf5:{tokens}" if model in READ_TOKENS else "synthetic"
             run(asked.program, "profile", "--model", model, *step, "--local", "1", "--json", profile)
             for ranks in asked.ranks:
                 planned = ["--profile", profile, "--stages", str(ranks)]
@@ -57,7 +62,7 @@ def main():
                 for share in LIMITS:
                     limit = int(least + share * (enough - least)) + 2**15  # the curve is rounded
                     run("mpirun", "-n", str(ranks), "--oversubscribe", asked.program, "train",
-                        "--model", model, "--dataset", "synthetic", *step, *planned,
+                        "--model", model, "--dataset", data, *step, *planned,
                         "--memory-bytes", str(limit), "--recompute", "auto", "--epochs", "1", "--steps", "2",
                         "--lr", "0.001", "--json", result)
                     with open(result) as file:

@@ -190,6 +190,25 @@ TEST(PlanTask, AGivenPlanIsPricedAnew) {
       << "the file's bound is of the slowest stage";
 }
 
+// The fastest cut leaves one node to the first stage, and what the second one computes again takes more than
+// the memory that its weights leave.
+TEST(PlanTask, CutsFitTheMemoryThatRecomputationTakes) {
+  Profile profile = chain();
+  profile.nodes[1].cost.forward_s = 4e-3;
+  for (size_t n = 1; n < profile.nodes.size(); ++n)
+    profile.nodes[n].cost.param_bytes = 1000, profile.nodes[n].cost.output_bytes = 500;
+  const GivenFiles all{.recompute = "all"};
+  const auto planned = [&](const PlanningOptions& planning) {
+    return obtain_plan(all, profile, task_of(planning, all, profile));
+  };
+  const Plan free = planned({.stages = 2}), limited = planned({.stages = 2, .memory_bytes = 13'000});
+  EXPECT_EQ(free.stages[0].nodes, std::vector<int>{1});
+  EXPECT_EQ(limited.stages[0].nodes, (std::vector<int>{1, 2}));
+  EXPECT_EQ(limited.stages[1].recomputed, limited.stages[1].nodes);
+  expect_error([&] { planned({.stages = 2, .memory_bytes = 9'500}); },
+               {"does not fit the memory of 2 devices"});
+}
+
 TEST(PlanTask, AGivenPlanNeedsItsDevices) {
   const Profile profile = chain();
   const PlanningOptions planning{.plan_file = "plan.json", .cluster_file = "c.json"};

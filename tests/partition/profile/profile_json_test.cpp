@@ -31,6 +31,7 @@ Profile sample_profile() {
   profile.nodes[a].cost.param_bytes = 3;
   profile.nodes[a].cost.prepared_bytes = 5;
   profile.nodes[a].cost.stash_bytes = 4;
+  profile.nodes[a].cost.scratch_bytes = 6;
   profile.nodes[a].cost.keeps_output = true;
   profile.nodes[a].cost.flops = 0.1;
   profile.nodes[a].in_place = true;
@@ -124,6 +125,7 @@ TEST(ProfileJson, ComesBackEqualInEveryField) {
     EXPECT_EQ(a.cost.param_bytes, b.cost.param_bytes);
     EXPECT_EQ(a.cost.prepared_bytes, b.cost.prepared_bytes);
     EXPECT_EQ(a.cost.stash_bytes, b.cost.stash_bytes);
+    EXPECT_EQ(a.cost.scratch_bytes, b.cost.scratch_bytes);
     EXPECT_EQ(a.cost.keeps_output, b.cost.keeps_output);
     EXPECT_EQ(a.cost.flops, b.cost.flops);
     auto ns = [](double s) { return std::llround(s * 1e9); };
@@ -215,7 +217,7 @@ TEST(ProfileJson, RefusesAFileCutOffAnywhere) {
 
 TEST(ProfileJson, RefusesMissingFields) {
   json whole = json::parse(to_json(sample_profile()));
-  for (const char* unsaid : {"prepared_bytes", "in_place", "barred", "module"})
+  for (const char* unsaid : {"prepared_bytes", "scratch_bytes", "in_place", "barred", "module"})
     whole["nodes"][1].erase(unsaid);  // none
   for (const char* unsaid : {"called_once", "together", "sent"}) whole.erase(unsaid);
   for (const auto& [field, value] : whole.items())
@@ -242,8 +244,9 @@ TEST(ProfileJson, RefusesUnknownFields) {
 }
 
 TEST(ProfileJson, RefusesBadNumbersAndNamesTheField) {
-  for (const char* field : {"forward_us", "backward_input_us", "backward_weight_us", "update_us",
-                            "output_bytes", "param_bytes", "prepared_bytes", "stash_bytes", "flops"}) {
+  for (const char* field :
+       {"forward_us", "backward_input_us", "backward_weight_us", "update_us", "output_bytes", "param_bytes",
+        "prepared_bytes", "stash_bytes", "scratch_bytes", "flops"}) {
     expect_has(profile_refusal([&](json& f) { f["nodes"][1][field] = -1; }),
                std::string("nodes[1].") + field);
     expect_has(profile_refusal([&](json& f) { f["nodes"][1][field] = "1"; }),

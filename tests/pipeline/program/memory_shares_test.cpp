@@ -35,6 +35,16 @@ TEST(MemoryShares, OfAChain) {
   EXPECT_EQ(last.messages, microbatches_of_shares * 2 * 64) << "an activation and its gradient";
 }
 
+TEST(MemoryShares, HaveTheScratchOfTheRanksLargestKernel) {
+  Profile profile = chain(4, {.forward_s = 1, .output_bytes = 64});
+  for (size_t n = 2; n < 6; ++n) profile.nodes[n].cost.scratch_bytes = n == 3 ? 900 : 100;
+  const Plan plan = plan_of(profile, {{2, 3}, {4, 5}});
+  const MemoryShares first = shares_of_rank(profile, plan, 0, Policy::gpipe);
+  EXPECT_EQ(first.scratch, 900);
+  EXPECT_EQ(first.bytes(), first.kept + first.working + first.messages + 900);
+  EXPECT_EQ(shares_of_rank(profile, plan, 1, Policy::gpipe).scratch, 100);
+}
+
 TEST(MemoryShares, OfEvaluationHaveNothingThatLearns) {
   const Profile profile = chain(
       4, {.forward_s = 1, .output_bytes = 64, .param_bytes = 4, .stash_bytes = 100, .keeps_output = true});
