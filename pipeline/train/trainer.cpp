@@ -36,6 +36,10 @@ class Trainer {
   Trainer(RankModel& model, const Profile& profile, const Plan& plan, const Schedule& schedule,
           const DataSplits& data, Transport& transport, const TrainOptions& options, TrainObserver& observer)
       : model_(model),
+        profile_(profile),
+        plan_(plan),
+        data_(data),
+        transport_(transport),
         job_(transport.job()),
         options_(options),
         observer_(observer),
@@ -57,6 +61,7 @@ class Trainer {
         results_(job_, boundary_),
         period_s_before_(options.start.epoch_s) {
     ANTICHAIN_CHECK(!agrees() || lag() == 0, "steps are apart where ranks agree before an update");
+    if (options.moves) boundary_.ask_for_moves([this] { return std::exchange(wants_move_, false); });
     connect();
   }
 
@@ -199,7 +204,7 @@ class Trainer {
     BegunStep ended = begun_.front();
     begun_.pop_front();
     events_ = std::move(mine.events);
-    results_.tell(mine);
+    results_.tell(mine, time_.computing_s() - std::exchange(computed_s_, time_.computing_s()));
     if (lag() == 0) wait_for_all();
     if (lag() > 0) settle(lag() - 1);
     if (ended.of > 0) seconds_ = seconds_since(std::max(ended.start, last_end_)) / ended.of;
@@ -216,14 +221,22 @@ class Trainer {
     while (int(ended_.size()) > behind) {
       job_.activity().doing("waiting for the other ranks to end the step");
       spend(Spent::waiting);
-      const auto [sum, numbers] = results_.take();
+      const auto [sum, numbers, busy_s] = results_.take();
       spend(Spent::other);
       const BegunStep ended = ended_.front();
       ended_.pop_front();
       nan_policy_.conclude(numbers, ended.step);
       count(sum);
       if (job_.rank() == 0) report(sum, ended);
+      if (options_.moves) look_for_a_move({ended.step, total_ - ended.step - 1, ended.seconds, busy_s});
     }
+  }
+
+  void look_for_a_move(const StepMeasure& step) {
+    std::optional<Division> better = options_.moves->see(step);
+    if (!better) return;
+    next_ = std::move(better);
+    wants_move_ = true;
   }
 
   // Ends all steps, and takes their results.
@@ -297,10 +310,35 @@ class Trainer {
     spend(Spent::waiting);  // for rank 0's answer
     const StopVerdict verdict = boundary_.pass_step(steps);
     spend(Spent::other);
+    if (verdict.move && position_.step < total_) move();
     if (verdict.save || checkpointer_.due_at(position_.step) ||
         (checkpointer_.on() && position_.step == total_))
       save();
     if (!verdict.stop.empty()) stop(verdict);
+  }
+
+  // Goes over to the division that rank 0 wants: a plan has its own checkpoints, so the one under way ends
+  // before.
+  void move() {
+    drain();
+    const auto start = Clock::now();
+    job_.activity().doing("going over to another plan");
+    checkpointer_.finish();
+    const bool first = job_.rank() == 0;
+    const Plan next =
+        plan_from_json(job_.broadcast(first ? to_json(next_->plan, profile_) : ""), "rank 0's plan");
+    const Schedule schedule =
+        parse_schedule(job_.broadcast(first ? print(next_->schedule) : ""), "rank 0's schedule");
+    const MoveReport report{position_.step, count_moved(model_.graph(), model_.optimiser(), plan_, next)};
+    work_.reset();
+    move_state(model_, plan_, next, transport_);
+    plan_ = next;
+    work_.emplace(model_, profile_, plan_, schedule, data_, transport_, options_,
+                  BatchPosition{position_.epoch, position_.batch});
+    connect();
+    step_seconds_.clear();  // from here on they are those of this plan
+    checkpointer_.divided_anew(first ? next_->setting : Facts());
+    if (first) options_.moves->moved({report.step, report.moved, seconds_since(start)});
   }
 
   void save(CheckpointKind kind = CheckpointKind::of_step) {
@@ -394,6 +432,10 @@ class Trainer {
   }
 
   RankModel& model_;
+  const Profile& profile_;
+  Plan plan_;
+  const DataSplits& data_;
+  Transport& transport_;
   Job& job_;
   const TrainOptions& options_;
   TrainObserver& observer_;
@@ -421,6 +463,9 @@ class Trainer {
   Clock::time_point period_start_ = Clock::now();
   double period_s_before_;  // of the period, before this run
   TimeSheet time_;
+  double computed_s_ = 0;         // of it, until the step that ended last
+  std::optional<Division> next_;  // on rank 0: the one that it wants to go over to, or did last
+  bool wants_move_ = false;
   const StarvedTime starved_;
 };
 
