@@ -1,7 +1,7 @@
 // A Rebalancer decides when a run goes over to another plan. It compares what each rank's own computing takes
-// with what the plan predicts: that is the rank's present speed. Where speeds are persistently others than the
-// plan is for, it has the network planned anew for them, and moves if that pays. Afterwards it measures what
-// the move has brought, and takes it back if that is nothing.
+// with what the plan predicts: that is the rank's present speed. Where speeds are persistently others than
+// those planned for, it has the network planned anew, and moves if that pays. Afterwards it measures what the
+// move has brought, and takes it back if that is nothing.
 //
 // Others have moved layers between ranks by measured times before (Geng, Li and Wang, "ElasticPipe: An
 // Efficient and Dynamic Model-Parallel Solution to DNN Training", ScienceCloud 2019). Here the exact planner

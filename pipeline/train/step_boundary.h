@@ -1,7 +1,7 @@
-// Between two steps the ranks agree whether to save, to go over to another plan, or to stop. Each rank adds its status (the signals that
-// it received, and the state of its checkpoint) to the results that it tells rank 0 at every step's end
-// anyway. Rank 0's answer comes about five times a second and not after every step. Each answer says after
-// how many steps the next one comes.
+// Between two steps the ranks agree whether to save, to go over to another plan, or to stop. Each rank adds
+// its status (the signals that it received, and the state of its checkpoint) to the results that it tells
+// rank 0 at every step's end anyway. Rank 0's answer comes about five times a second and not after every
+// step. Each answer says after how many steps the next one comes.
 //
 // Where steps overlap, no rank is to wait for rank 0 to end the step. So an answer that rank 0 gives after a
 // step holds `lag` steps later, when it has reached all ranks.
