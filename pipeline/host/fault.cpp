@@ -71,7 +71,8 @@ double delay_for(int rank, int64_t step) {
 
 void fault_point(int rank, int64_t step) {
   const std::optional<Fault> fault = fault_told();
-  if (!fault || fault->kind == "nan" || fault->kind == "slow" || fault->rank != rank || fault->step != step) return;
+  if (!fault || fault->kind == "nan" || fault->kind == "slow" || fault->rank != rank || fault->step != step)
+    return;
   if (fault->kind == "exit") ::kill(::getpid(), SIGKILL);
   if (fault->kind == "throw")
     throw Error(fmt::format("rank {} was told to fail at step {}", rank, step), "unset ANTICHAIN_FAULT");
