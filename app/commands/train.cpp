@@ -33,6 +33,7 @@
 #include "app/report/train_report.h"
 #include "app/train/follow_recipe.h"
 #include "app/train/rate_options.h"
+#include "app/train/rebalance.h"
 #include "app/train/resume.h"
 #include "app/train/run_record.h"
 #include "app/train/train_options.h"
@@ -262,6 +263,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
     return "";
   });
   // 5. Train, evaluating over the whole test set now and then.
+  const Facts run_setting = facts.setting;
   add_plan(facts.setting, plan, profile, schedule);
   RankModel model(graph, nodes_of_rank(plan, job.rank()), rank.context, options.seed, optimiser,
                   shards_of(graph, *optimiser, profile, plan, schedule, job.rank()),
@@ -282,6 +284,11 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   settings.checkpoint = checkpoint_options(options.checkpoint, facts, beginning);
   settings.deadline = deadline(options.checkpoint);
   settings.between_ranks = task.options.steps;
+  const std::unique_ptr<Rebalancer> moves = make_rebalancer(
+      options, {graph, *optimiser, profile, task, votes && job.size() > 1, rank, run_setting}, plan, schedule,
+      predicted, [&](const RebalanceReport& report) { reporter.on_rebalance(report); });
+  settings.moves = moves.get();
+  if (moves) fmt::print("{}\n", hanging("Rebalancing", 15, describe(RebalanceRule())));
   const TrainResult result =
       train(model, profile, plan, schedule, data, tensors.over(job), settings, reporter);
   // 6. Report the results, beside what was predicted.
@@ -302,12 +309,13 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
                              .memory_bytes = result.memory_bytes,
                              .processes = processes,
                              .ranks = job.size(),
-                             .predicted_step_s = predicted.period_s,
+                             .predicted_step_s = moves ? moves->now().pace_s : predicted.period_s,
                              .measured_step_s = result.step_s,
                              .images_per_s = result.step_s > 0 ? options.network.batch / result.step_s : 0,
                              .loss = result.loss,
                              .accuracy = result.accuracy,
                              .times = reporter.times(),
+                             .rebalances = reporter.rebalances(),
                              .evaluation = last_evaluation(reporter, result, *data.train, graph, options),
                              .means = reporter.means(),
                              .best = result.best,
@@ -380,6 +388,7 @@ void add_train(CLI::App& app) {
     follow_recipe(command, *options);
     check_rate_options(command, options->rate);
     check_optimiser_options(command, options->optimiser);
+    options->rebalance_given = command.count("--rebalance") > 0;
     run(*options, command);
   });
 }

@@ -81,13 +81,57 @@ void TrainReporter::on_checkpoint(const CheckpointReport& r) {
   if (!r.warning.empty()) warn_above(r.warning);
 }
 
+void TrainReporter::on_rebalance(const RebalanceReport& r) {
+  bar_.say(describe(r));
+  rebalances_.push_back(r);
+}
+
 void TrainReporter::on_end(const std::vector<TimeSheet>& times) {
   times_ = times;
   bar_.finish();  // keeps the last loss and accuracy on the screen
   bar_.say("\n" + describe(times, host_of_rank_));
 }
 
+std::string describe(const RebalanceReport& r) {
+  if (r.what == RebalanceReport::What::kept)
+    return fmt::format("step {}: since nodes moved a step takes {} ms instead of {} (predicted: {})", r.step,
+                       milliseconds(r.after_s), milliseconds(r.before_s), milliseconds(r.predicted_after_s));
+  const std::string moved =
+      fmt::format("{} ({} MiB) moved to another rank in {} ms", counted(r.moved.nodes, "node"),
+                  mebibytes(r.moved.bytes), milliseconds(r.pause_s));
+  if (r.what == RebalanceReport::What::taken_back)
+    return fmt::format("step {}: back to the plan before, because a step takes {} ms where it took {}; {}",
+                       r.step, milliseconds(r.after_s), milliseconds(r.before_s), moved);
+  std::string speeds;
+  for (size_t rank = 0; rank < r.speeds.size(); ++rank)
+    speeds += fmt::format("{}{:.2f}", rank > 0 ? ", " : "", r.speeds[rank]);
+  return fmt::format(
+      "step {}: ranks compute at {} of the speeds planned for: {}; a step took {} ms, and of {} ms predicted "
+      "now {} are to be left (planned in {} ms)",
+      r.step, speeds, moved, milliseconds(r.before_s), milliseconds(r.predicted_before_s),
+      milliseconds(r.predicted_after_s), milliseconds(r.planning_s));
+}
+
 namespace {
+
+nlohmann::ordered_json as_json(const RebalanceReport& r) {
+  using What = RebalanceReport::What;
+  nlohmann::ordered_json json = {{"what", r.what == What::moved  ? "moved"
+                                          : r.what == What::kept ? "kept"
+                                                                 : "taken back"},
+                                 {"step", r.step},
+                                 {"speeds", r.speeds},
+                                 {"nodes", r.moved.nodes},
+                                 {"bytes", r.moved.bytes},
+                                 {"pause_s", r.pause_s},
+                                 {"planning_s", r.planning_s},
+                                 {"step_before_s", r.before_s},
+                                 {"predicted_before_s", r.predicted_before_s},
+                                 {"predicted_after_s", r.predicted_after_s},
+                                 {"plan_hash", r.plan}};
+  if (r.what != What::moved) json["step_after_s"] = r.after_s;
+  return json;
+}
 
 std::string pace(const TrainSummary& s) {
   if (s.measures.tokens == 0) return fmt::format("{:.1f} images/s", s.images_per_s);
@@ -160,6 +204,7 @@ std::string to_json(const TrainSummary& s, int indent) {
   for (const MemoryRow& row : s.processes)
     json["process_memory"].push_back(
         {{"estimated_bytes", row.predicted_bytes}, {"measured_bytes", row.measured_bytes}});
+  for (const RebalanceReport& r : s.rebalances) json["rebalances"].push_back(as_json(r));
   json["load_imbalance"] = load_imbalance(s.times);
   json["starved_share"] = starved_share(s.times);
   json["seconds"] = to_json(s.times);

@@ -13,6 +13,7 @@
 #include "app/report/metrics.h"
 #include "app/report/output_errors.h"
 #include "pipeline/run/time_sheet.h"
+#include "pipeline/train/rebalancer.h"
 #include "pipeline/train/trainer.h"
 
 namespace antichain {
@@ -26,12 +27,14 @@ class TrainReporter : public TrainObserver {
   void on_evaluation(const EvaluationReport&) override;
   void on_checkpoint(const CheckpointReport&) override;
   void on_end(const std::vector<TimeSheet>&) override;
+  void on_rebalance(const RebalanceReport&);
   void finish() { bar_.finish(); }
 
   const std::optional<EvaluationReport>& last_evaluation() const { return evaluation_; }
   // Those of the last evaluation, if this run made it.
   const std::vector<OutputErrors::Mean>& means() const { return means_; }
   const std::vector<TimeSheet>& times() const { return times_; }  // by rank, at the end
+  const std::vector<RebalanceReport>& rebalances() const { return rebalances_; }
 
  private:
   void warn_above(const std::string& sentence);  // above the bar
@@ -47,9 +50,13 @@ class TrainReporter : public TrainObserver {
   std::deque<double> losses_;      // of the last steps
   std::optional<int64_t> before_;  // steps done by earlier starts
   std::vector<TimeSheet> times_;
+  std::vector<RebalanceReport> rebalances_;
   std::optional<EvaluationReport> evaluation_;
   std::vector<OutputErrors::Mean> means_;
 };
+
+// Returns the sentence about a move, or about what it has brought.
+std::string describe(const RebalanceReport&);
 
 // A TrainSummary is the result of a run, beside what was predicted.
 struct TrainSummary {
@@ -58,9 +65,10 @@ struct TrainSummary {
   std::vector<MemoryRow> processes;
   int ranks = 1;
   double predicted_step_s = 0, measured_step_s = 0, images_per_s = 0;
-  double loss = 0;                             // of the last step
-  std::optional<double> accuracy;              // after that step; none where the evaluation was done before
-  std::vector<TimeSheet> times;                // by rank
+  double loss = 0;                 // of the last step
+  std::optional<double> accuracy;  // after that step; none where the evaluation was done before
+  std::vector<TimeSheet> times;    // by rank
+  std::vector<RebalanceReport> rebalances;
   std::optional<EvaluationReport> evaluation;  // the last
   std::vector<OutputErrors::Mean> means;       // of it, where this run made it
   BestEvaluation best;

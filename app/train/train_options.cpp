@@ -9,6 +9,7 @@
 #include "app/cli/number_text.h"
 #include "app/cli/option_row.h"
 #include "app/train/rate_options.h"
+#include "app/train/rebalance.h"
 #include "data/mix.h"
 #include "framework/error.h"
 #include "framework/module.h"
@@ -87,6 +88,10 @@ void add_train_options(CLI::App& app, TrainCommandOptions& o) {
       "with an asynchronous schedule, on one rank: train with the delays of a pipeline of S stages, to "
       "the same bits [the delays of the ranks there are]",
       {extent});
+  add_option(app, "Schedule", "--rebalance NAME", o.rebalance, one_of("answer", {"auto", "off"}),
+             "whether nodes move to another rank while the run goes on, to the same bits: auto: where ranks' "
+             "speeds change and a new exact plan pays for the move; off (as with --plan)",
+             {speed});
   add_machine_options(app, o.machine);
   add_transport_option(app, o.machine);
   add_option(app, "Machine", "--augment NAME", o.augment, one_of("place", {"auto", "host", "device"}),
@@ -157,6 +162,9 @@ void check(const TrainCommandOptions& o) {
                             o.checkpoint.resume),
                 "leave out one of them, or say --resume auto", ExitCode::usage);
   check(o.evaluation, !o.checkpoint.folder.empty());
+  if (const std::string why = why_plan_stays(o); o.rebalance_given && o.rebalance == "auto" && !why.empty())
+    throw Error(fmt::format("--rebalance auto moves nodes from rank to rank, but {}", why),
+                "leave out one of them, or say --rebalance off", ExitCode::usage);
 }
 
 const Policy* asynchronous_policy(const TrainCommandOptions& o) {

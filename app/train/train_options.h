@@ -42,6 +42,8 @@ struct TrainCommandOptions {
   std::vector<std::string> departures;  // given options that the recipe also has values for
   EvaluationOptions evaluation;
   std::string on_nan = "abort";
+  std::string rebalance = "auto";  // or off
+  bool rebalance_given = false;
   std::string augment = "auto";  // where: host, device, or the device if it has memory of its own
   std::string settings;          // the command line's settings, which must be equal on all ranks
   std::string in_force, given;   // for --results: with all defaults, as JSON, and as a settings file

@@ -37,12 +37,12 @@ Fault parse(const char* text) {
   int end = 0;
   const int fields = std::sscanf(text, "%15[a-z]:rank=%d:step=%ld%n", kind, &fault.rank, &fault.step, &end);
   fault.kind = kind;
-  const bool known =
-      fault.kind == "hang" || fault.kind == "stop" || fault.kind == "exit" || fault.kind == "throw";
+  const bool known = fault.kind == "hang" || fault.kind == "stop" || fault.kind == "exit" ||
+                     fault.kind == "throw" || fault.kind == "slow";
   const bool poisons = fault.kind == "nan" && fields == 3 && parse(text + end, fault.poison);
   if (!poisons && (fields != 3 || !known || text[end] != '\0')) {
     throw Error(fmt::format("ANTICHAIN_FAULT={} can't be understood", text),
-                "write hang|stop|exit|throw:rank=R:step=N, or "
+                "write hang|stop|exit|throw|slow:rank=R:step=N, or "
                 "nan:rank=R:step=N:microbatch=M:activation|gradient:NODE",
                 ExitCode::usage);
   }
@@ -64,9 +64,15 @@ std::optional<Poison> poison_for(int rank, int64_t step) {
   return fault->poison;
 }
 
+double delay_for(int rank, int64_t step) {
+  const std::optional<Fault> fault = fault_told();
+  return fault && fault->kind == "slow" && fault->rank == rank && step >= fault->step ? 2 : 0;
+}
+
 void fault_point(int rank, int64_t step) {
   const std::optional<Fault> fault = fault_told();
-  if (!fault || fault->kind == "nan" || fault->rank != rank || fault->step != step) return;
+  if (!fault || fault->kind == "nan" || fault->kind == "slow" || fault->rank != rank || fault->step != step)
+    return;
   if (fault->kind == "exit") ::kill(::getpid(), SIGKILL);
   if (fault->kind == "throw")
     throw Error(fmt::format("rank {} was told to fail at step {}", rank, step), "unset ANTICHAIN_FAULT");

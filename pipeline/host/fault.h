@@ -5,6 +5,7 @@
 //   stop:…                its process is stopped (SIGSTOP) until somebody continues it
 //   exit:…                its process is killed (SIGKILL)
 //   throw:…               it throws an Error
+//   slow:rank=1:step=3    from this step on the rank takes three times as long for what it computes
 //   nan:rank=1:step=3:microbatch=2:activation:NODE    the node's output becomes NaNs. With gradient instead
 //                         of activation, the gradient of its first input does. Rank -1 is the rank that has
 //                         the node.
@@ -20,6 +21,10 @@ namespace antichain {
 
 // Every rank calls this at the beginning of every step. Throws Error when the variable can't be understood.
 void fault_point(int rank, int64_t step);
+
+// Returns how many times longer this rank has to take for its computing in this step: 0, or what the fault
+// says.
+double delay_for(int rank, int64_t step);
 
 // A Poison says which tensor this rank has to spoil in this step, if any.
 struct Poison {

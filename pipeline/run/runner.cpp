@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include "framework/computed.h"
 #include "framework/error.h"
+#include "pipeline/host/seconds.h"
 #include "pipeline/program/weight_versions.h"
 #include "pipeline/run/action_text.h"
 #include "pipeline/run/message_turns.h"
@@ -136,6 +139,7 @@ StepResult StageRunner::finish() try {
 void StageRunner::begin_steps(std::span<const StepInput> inputs, BatchSource& source) {
   const StepInput& input = inputs.front();
   spoil_.set(numbers_->judged() ? poison_for(transport_.rank(), int64_t(input.step)) : std::nullopt);
+  delay_ = mode_ == Mode::train ? delay_for(transport_.rank(), int64_t(input.step)) : 0;
   for (const auto& [stage, feed] : feeds_) feed->begin_step(source);
   numbers_->begin_steps(inputs);
   messages_.begin_step(turns_, int(inputs.size()));
@@ -169,7 +173,10 @@ void StageRunner::act(size_t index, BatchSource& source) {
   device_->begin_action(action);
   times().start(action);
   if (action.verb == Verb::update) feed.end_use();
+  const double begin_s = delay_ > 0 ? now_s() : 0;
   execute(index, source);
+  if (delay_ > 0 && computes(action.verb))
+    std::this_thread::sleep_for(std::chrono::duration<double>(delay_ * (now_s() - begin_s)));
   messages_.done(index);
   timer().let_go();
   times().end();

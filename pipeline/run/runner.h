@@ -128,6 +128,7 @@ class StageRunner : private NodeObserver {
   bool clipped_ = false;  // the gradients of this step
   int kept_ = -1;         // the last step before whose update the weights were kept
   Spoil spoil_;           // a fault on demand
+  double delay_ = 0;      // another one: so many times longer takes what is computed
   TimeSheet* sheet_ = nullptr;
 
   // The device is destroyed before what its work reads, and the timers, which use it, before the device.

@@ -14,51 +14,73 @@ namespace antichain {
 RankModel::RankModel(const Graph& lowered, std::vector<NodeId> nodes, Context& context, uint64_t seed,
                      std::shared_ptr<const Optimiser> optimiser, Shards shards,
                      const std::map<NodeId, int>& versions)
-    : graph_(lowered),
-      nodes_(std::move(nodes)),
-      context_(context),
-      optimiser_(std::move(optimiser)),
-      shards_(std::move(shards)) {
-  const Backend& backend = context.backend();
-  int64_t gradient_begin = 0;
-  for (NodeId id : nodes_) {
-    const Node& node = graph_[id];
-    std::vector<TensorSpec> x;
-    for (NodeId input : node.inputs) x.push_back(graph_[input].output());
+    : graph_(lowered), context_(context), optimiser_(std::move(optimiser)), shards_(std::move(shards)) {
+  own(std::move(nodes), [&](const Node& node, const ParamSpec& param, Layout layout) {
+    return draw(node, param, layout, seed);
+  });
+  for (const auto& [id, count] : versions) add_older(id, count);
+  begin_run();
+  prepare();
+}
 
-    context.workspace(std::max(node.lowering.workspace_bytes,
-                               update_scratch_bytes(*optimiser_, node)));  // now, not in the first step
+void RankModel::own(std::vector<NodeId> nodes) {
+  own(std::move(nodes), [&](const Node&, const ParamSpec& param, Layout layout) {
+    return context_.backend().tensor({param.shape, param.dtype, layout});
+  });
+}
+
+void RankModel::own(std::vector<NodeId> nodes, const FirstValue& first_value) {
+  nodes_ = std::move(nodes);
+  std::map<NodeId, NodeState> had = std::exchange(state_, {});
+  sharers_.clear();
+  of_nodes_.clear();
+  int64_t gradient_begin = 0;
+  for (const NodeId id : nodes_) {
+    const Node& node = graph_[id];
     NodeState& state = state_[id];
-    state.kernel = backend.entry(node.op->type()).make(*node.op, x, node.lowering);
+    if (auto before = had.extract(id))
+      state = std::move(before.mapped());
+    else
+      state = make(node, first_value);
+    state.shares.clear(), state.again.clear(), state.gradients.clear();
     for (size_t i = 0; i < node.signature.params.size(); ++i) {
+      const ParamSpec& param = node.signature.params[i];
       const ByteRange gradient{gradient_begin, node.param(i).bytes()};
-      const bool trained = node.signature.params[i].trained;
-      state.shares.push_back(trained ? shards_.of_weight(gradient) : std::vector<Share>());
-      if (trained) gradient_begin += part_room(gradient.bytes);
+      state.shares.push_back(param.trained ? shards_.of_weight(gradient) : std::vector<Share>());
+      if (param.trained) gradient_begin += part_room(gradient.bytes);
       const std::optional<ParamUse> first = use_of({id, int(i)});
       state.again.push_back(first && *first != ParamUse{id, int(i)});
       if (state.again.back()) {
         const NodeState& its = state_.at(first->node);
-        state.params.push_back(its.params[size_t(first->param)]);
-        state.slots.push_back(its.slots[size_t(first->param)]);
+        state.params[i] = its.params[size_t(first->param)];
+        state.slots[i] = its.slots[size_t(first->param)];
         if (auto& others = sharers_[first->node]; others.empty() || others.back() != id) others.push_back(id);
-        continue;
+      } else if (!state.params[i]) {
+        state.params[i] = first_value(node, param, node.lowering.params[i]);
+        const ByteRange own = own_part({id, int(i)});
+        for (size_t n = own.bytes == 0 ? 0 : slots_of(*optimiser_, param).size(); n > 0; --n)
+          state.slots[i].push_back(context_.backend().tensor(part(state.params[i], own).spec()));
       }
-      state.params.push_back(draw(node, node.signature.params[i], node.lowering.params[i], seed));
-      std::vector<Tensor>& slots = state.slots.emplace_back();
-      const ByteRange own = own_part({id, int(i)});
-      if (own.bytes == 0) continue;
-      for (size_t n = slots_of(*optimiser_, node.signature.params[i]).size(); n > 0; --n)
-        slots.push_back(backend.tensor(part(state.params.back(), own).spec()));
     }
-    for (const ParamSpec& buffer : node.signature.buffers)
-      state.buffers.push_back(draw(node, buffer, Layout::plain, seed));
-    for (const TensorSpec& spec : node.lowering.prepared) state.prepared.push_back(backend.tensor(spec));
   }
   lay_out_gradients();
-  for (const auto& [id, count] : versions) add_older(id, count);
-  begin_run();
-  prepare();
+}
+
+// Returns the node's kernel and buffers, and room for its parameters.
+NodeState RankModel::make(const Node& node, const FirstValue& first_value) {
+  const Backend& backend = context_.backend();
+  context_.workspace(std::max(node.lowering.workspace_bytes,
+                              update_scratch_bytes(*optimiser_, node)));  // now, not in the first step
+  std::vector<TensorSpec> x;
+  for (const NodeId input : node.inputs) x.push_back(graph_[input].output());
+  NodeState state;
+  state.kernel = backend.entry(node.op->type()).make(*node.op, x, node.lowering);
+  state.params.resize(node.signature.params.size());
+  state.slots.resize(node.signature.params.size());
+  for (const ParamSpec& buffer : node.signature.buffers)
+    state.buffers.push_back(first_value(node, buffer, Layout::plain));
+  for (const TensorSpec& spec : node.lowering.prepared) state.prepared.push_back(backend.tensor(spec));
+  return state;
 }
 
 // What is not trained is the same in all versions.

@@ -58,6 +58,11 @@ class RankModel {
             std::shared_ptr<const Optimiser> = default_optimiser(), Shards = {},
             const std::map<NodeId, int>& versions = {});
 
+  // Has other nodes from now on, ascending. Those that it had before keep their state. Weights, slots and
+  // buffers of the others are memory whose content the caller sets before it calls prepare(). The model has
+  // neither shards nor older versions. Runners of the nodes before can't be used any more.
+  void own(std::vector<NodeId> nodes);
+
   const Graph& graph() const { return graph_; }
   const std::vector<NodeId>& nodes() const { return nodes_; }
   const Optimiser& optimiser() const { return *optimiser_; }
@@ -103,6 +108,9 @@ class RankModel {
   void for_each_value(const std::function<void(const std::string&, const Tensor&)>& f) const;
 
  private:
+  using FirstValue = std::function<Tensor(const Node&, const ParamSpec&, Layout)>;
+  void own(std::vector<NodeId> nodes, const FirstValue&);
+  NodeState make(const Node&, const FirstValue&);
   void prepare(NodeState&);
   void add_older(NodeId, int count);
   void copy_weights(NodeId, const NodeWeights& to) const;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "framework/backend.h"
+#include "framework/error.h"
 #include "framework/version.h"
 #include "pipeline/host/host_memory.h"
 #include "pipeline/host/seconds.h"
@@ -31,6 +32,7 @@ Checkpointer::Checkpointer(const CheckpointOptions& options, const TrainPosition
       job_(transport.job()),
       listener_(std::move(listener)),
       state_bytes_(state_bytes(model)),
+      setting_(options.setting),
       newest_(options.resumed),
       newest_position_(start),
       begin_(Clock::now()),
@@ -57,6 +59,14 @@ bool Checkpointer::has(int64_t step) const {
 bool Checkpointer::memory_allows_copy() const {
   return copied_ || checkpoint_memory_bytes(state_bytes_) * job_.local_size() <=
                         std::min(available_memory_bytes(), address_space_bytes());
+}
+
+void Checkpointer::divided_anew(const Facts& setting) {
+  ANTICHAIN_CHECK(!begun_, "a checkpoint has the state of one plan");
+  state_bytes_ = state_bytes(model_);
+  copy_ = StateCopy();
+  copied_ = false;
+  if (!setting.empty()) setting_ = setting;
 }
 
 void Checkpointer::begin(const TrainPosition& position, CheckpointKind kind) {
@@ -122,7 +132,7 @@ void Checkpointer::tend() {
   Manifest manifest{.program = version(),
                     .model = options_.model,
                     .recipe = options_.recipe,
-                    .setting = options_.setting,
+                    .setting = setting_,
                     .position = position_};
   bytes_ = 0;
   for (const auto& [rank, part] : parts_) {

@@ -55,6 +55,10 @@ class Checkpointer {
   // Says whether a checkpoint that is named after this step is complete or under way.
   bool has(int64_t step) const;
 
+  // The model has other nodes from now on. No checkpoint is under way. On rank 0 manifests say this of the
+  // run, unless it is empty.
+  void divided_anew(const Facts& setting);
+
   // Collective. It begins one, after the one under way has ended.
   void begin(const TrainPosition&, CheckpointKind kind = CheckpointKind::of_step);
   // At each step's end a rank tells rank 0 its status, which is mostly empty, and rank 0 takes that of all.
@@ -83,7 +87,8 @@ class Checkpointer {
   Transport& transport_;
   Job& job_;
   const Listener listener_;
-  const StateBytes state_bytes_;
+  StateBytes state_bytes_;
+  Facts setting_;
 
   std::string newest_;  // path
   TrainPosition newest_position_;

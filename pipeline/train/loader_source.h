@@ -12,6 +12,12 @@
 
 namespace antichain {
 
+struct TrainOptions;
+
+// Returns how the samples of a rank's stages are loaded, the first of which is at this seat.
+LoaderOptions loading(const TrainOptions&, const RankModel&, const Seat&, bool train,
+                      const BatchPosition& first);
+
 class LoaderSource : public BatchSource {
  public:
   LoaderSource(std::shared_ptr<const DataSet> data, const LoaderOptions& options)

@@ -63,19 +63,19 @@ void StepBoundary::Rhythm::plan_next() {
   const auto now = Clock::now();
   unit_s = std::chrono::duration<double>(now - last_at).count() / double(passed - last);
   last = passed, last_at = now;
-  next = passed + std::clamp<int64_t>(int64_t(wanted_s / std::max(unit_s, 1e-6)), std::max(1, lag), 1000);
+  next = passed + std::clamp<int64_t>(int64_t(wanted_s / std::max(unit_s, 1e-6)), std::max(1, lag), most);
 }
 
 std::string StepBoundary::answer(Rhythm& rhythm) const {
   rhythm.plan_next();
   const StopVerdict mine = decide(rhythm);
-  return fmt::format("{} {:d} {} {}", rhythm.next, mine.save, mine.signal, mine.stop);
+  return fmt::format("{} {:d} {:d} {} {}", rhythm.next, mine.save, mine.move, mine.signal, mine.stop);
 }
 
 StopVerdict StepBoundary::read(const std::string& answer, Rhythm& rhythm) {
   std::istringstream in(answer);
   StopVerdict verdict;
-  in >> rhythm.next >> verdict.save >> verdict.signal;
+  in >> rhythm.next >> verdict.save >> verdict.move >> verdict.signal;
   std::getline(in >> std::ws, verdict.stop);
   return verdict;
 }
@@ -90,7 +90,7 @@ StopVerdict StepBoundary::decide(const Rhythm& rhythm) const {
         (2 + rhythm.lag) * std::max(rhythm.unit_s, rhythm.wanted_s) + 2 * checkpointer_.cost_s() + 1;
     if (left_s < margin_s) return {.stop = "the end of " + deadline_->name};
   }
-  return {.save = checkpointer_.due_now()};
+  return {.save = checkpointer_.due_now(), .move = &rhythm == &steps_ && wants_move_()};
 }
 
 }  // namespace antichain

@@ -1,7 +1,7 @@
-// Between two steps the ranks agree whether to save or to stop. Each rank adds its status (the signals that
-// it received, and the state of its checkpoint) to the results that it tells rank 0 at every step's end
-// anyway. Rank 0's answer comes about five times a second and not after every step. Each answer says after
-// how many steps the next one comes.
+// Between two steps the ranks agree whether to save, to go over to another plan, or to stop. Each rank adds
+// its status (the signals that it received, and the state of its checkpoint) to the results that it tells
+// rank 0 at every step's end anyway. Rank 0's answer comes about five times a second and not after every
+// step. Each answer says after how many steps the next one comes.
 //
 // Where steps overlap, no rank is to wait for rank 0 to end the step. So an answer that rank 0 gives after a
 // step holds `lag` steps later, when it has reached all ranks.
@@ -9,8 +9,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "pipeline/train/checkpointer.h"
 #include "pipeline/transport/job.h"
@@ -24,7 +26,7 @@ struct Deadline {
 };
 
 struct StopVerdict {
-  bool save = false;
+  bool save = false, move = false;
   int signal = 0;    // the one that asked for the stop
   std::string stop;  // why: "SIGUSR1", "the end of --max-time"; "": go on
 };
@@ -34,6 +36,13 @@ class StepBoundary {
   // `steps` is the number of steps of this run, of which up to so many `in_a_row` begin and end together. An
   // answer that might come after the last is not given.
   StepBoundary(Job&, Checkpointer&, std::optional<Deadline>, int lag, int64_t steps, int in_a_row);
+
+  // On rank 0 each answer about steps asks whether the ranks are to go over to another plan. An answer comes
+  // every second step at least, so that no move waits for long.
+  void ask_for_moves(std::function<bool()> wanted) {
+    wants_move_ = std::move(wanted);
+    steps_.most = 2;
+  }
 
   // Between two steps the status goes with the results, rank 0 takes those of all ranks, and then all pass.
   std::string status();
@@ -54,6 +63,7 @@ class StepBoundary {
   struct Rhythm {
     double wanted_s;
     int lag = 0;
+    int64_t most = 1000;  // from one answer to the next
     int64_t passed = 0, next = 1, last = 0;
     Clock::time_point last_at = Clock::now();
     double unit_s = 0;  // one step, those that end together, or one batch
@@ -69,6 +79,7 @@ class StepBoundary {
   const int64_t last_asked_;  // the last step after which rank 0 gives an answer
   int64_t done_ = 0;          // steps
   Rhythm steps_, batches_{.wanted_s = 1};
+  std::function<bool()> wants_move_ = [] { return false; };
   std::string own_answer_;   // the last, on rank 0
   int64_t holds_after_ = 0;  // the step at which the last answer holds
   int signal_ = 0;           // on rank 0: the first that any rank received

@@ -8,9 +8,9 @@
 
 namespace antichain {
 
-void StepResults::tell(const StepResult& mine) {
-  job_.post(0,
-            fmt::format("{} {}\n{}\n{}", mine.loss, mine.correct, to_text(mine.numbers), boundary_.status()));
+void StepResults::tell(const StepResult& mine, double busy_s) {
+  job_.post(0, fmt::format("{} {} {}\n{}\n{}", mine.loss, mine.correct, busy_s, to_text(mine.numbers),
+                           boundary_.status()));
 }
 
 Gathered StepResults::take() {
@@ -18,7 +18,7 @@ Gathered StepResults::take() {
   for (int rank = 0; job_.rank() == 0 && rank < job_.size(); ++rank) {
     std::istringstream in(job_.take(rank));
     std::string loss, correct, numbers, status;  // a stream reads no "nan" as a number
-    in >> loss >> correct >> std::ws;
+    in >> loss >> correct >> all.busy_s.emplace_back() >> std::ws;
     std::getline(in, numbers);
     std::getline(in, status, '\0');
     boundary_.take_status(rank, status);

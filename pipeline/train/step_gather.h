@@ -13,14 +13,16 @@ namespace antichain {
 struct Gathered {
   StepResult sum;
   std::vector<NumberReport> numbers;
+  std::vector<double> busy_s;  // of each rank
 };
 
 // StepResults travel as letters, so that no rank waits for another to end the step.
 class StepResults {
  public:
   StepResults(Job& job, StepBoundary& boundary) : job_(job), boundary_(boundary) {}
-  // Every rank tells its own at each step's end. The boundary's status travels along.
-  void tell(const StepResult& mine);
+  // Every rank tells its own at each step's end, and what its computing took. The boundary's status travels
+  // along.
+  void tell(const StepResult& mine, double busy_s = 0);
   // Returns those of the oldest step that was not taken yet. Rank 0 waits for them; elsewhere they are empty.
   Gathered take();
 

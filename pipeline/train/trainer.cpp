@@ -5,11 +5,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <deque>
 #include <utility>
 
-#include "framework/backend.h"
 #include "framework/error.h"
 #include "framework/loss_mean.h"
 #include "pipeline/host/core_time.h"
@@ -17,13 +15,9 @@
 #include "pipeline/host/median.h"
 #include "pipeline/host/seconds.h"
 #include "pipeline/host/stop_signals.h"
-#include "pipeline/run/loss_means.h"
-#include "pipeline/run/plain_copy.h"
-#include "pipeline/run/shard_exchange.h"
-#include "pipeline/schedule/policy.h"
 #include "pipeline/train/best_watch.h"
 #include "pipeline/train/exchange_norm.h"
-#include "pipeline/train/loader_source.h"
+#include "pipeline/train/rank_work.h"
 #include "pipeline/train/step_gather.h"
 #include "pipeline/train/weights_io.h"
 
@@ -31,11 +25,6 @@ namespace antichain {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-bool uses(const RankModel& model, std::string_view input) {
-  const NodeId id = model.graph().find(input);
-  return id >= 0 && std::ranges::any_of(model.graph().consumers(id), [&](NodeId c) { return model.owns(c); });
-}
 
 double median_after_first(std::vector<double> seconds) {
   if (seconds.size() > 1) seconds.erase(seconds.begin());  // it warms caches up
@@ -47,51 +36,37 @@ class Trainer {
   Trainer(RankModel& model, const Profile& profile, const Plan& plan, const Schedule& schedule,
           const DataSplits& data, Transport& transport, const TrainOptions& options, TrainObserver& observer)
       : model_(model),
+        profile_(profile),
+        plan_(plan),
+        data_(data),
         transport_(transport),
         job_(transport.job()),
         options_(options),
         observer_(observer),
-        schedule_(schedule),
-        seat_(seats_of(plan, transport.rank(), schedule.microbatches_of_step()).front()),
-        evaluation_(make_schedule(profile, plan, Policy::forward_only, schedule.microbatches_of_step())),
-        training_(model, profile, plan, schedule, Mode::train, transport),
-        testing_(model, profile, plan, evaluation_, Mode::evaluate, transport),
-        train_samples_(data.train, loading(model, true)),
-        test_samples_(data.test, loading(model, false)),
-        means_(model.graph(), model.nodes()),
+        work_(std::in_place, model, profile, plan, schedule, data, transport, options,
+              BatchPosition{options.start.epoch, options.start.batch}),
         has_hits_(has_hits(model.graph())),
         judged_by_loss_(!has_hits_ || model.graph().find("tokens") >= 0),
         test_size_(data.test->size()),
         nan_policy_(options.on_nan, model.graph(), job_),
-        per_epoch_(train_samples_.sampler().batches()),
+        per_epoch_(work_->samples.sampler().batches()),
         period_(options.evaluate_every > 0 ? options.evaluate_every : per_epoch_),
         total_(total_steps(options, per_epoch_)),
         position_(options.start),
         best_(options.patience, options.start.best),
         last_(options.start.last),
-        checkpointer_(options.checkpoint, options.start, model, seat_, transport,
+        checkpointer_(options.checkpoint, options.start, model, work_->seat, transport,
                       [&](const CheckpointReport& report) { observer.on_checkpoint(report); }),
         boundary_(job_, checkpointer_, options.deadline, lag(), total_ - options.start.step, schedule.steps),
         results_(job_, boundary_),
         period_s_before_(options.start.epoch_s) {
     ANTICHAIN_CHECK(!agrees() || lag() == 0, "steps are apart where ranks agree before an update");
-    training_.set_judge(
-        [this](const NumberReport& mine) {
-          const size_t step = in_a_row() ? judged_++ : 0;
-          return nan_policy_.may_update(mine, begun_[step].step);
-        },
-        agrees());
-    if (options.clip_norm > 0 && job_.size() == 1)
-      training_.set_clip(options.clip_norm);
-    else if (options.clip_norm > 0)
-      training_.set_clip(
-          [this](const SquaresByName& mine) { return agree_on_clip_factor(mine, options_.clip_norm, job_); });
-    training_.set_time_sheet(&time_);
-    add_up_outputs();
+    if (options.moves) boundary_.ask_for_moves([this] { return std::exchange(wants_move_, false); });
+    connect();
   }
 
   TrainResult run() {
-    TrainResult result{.memory_bytes = training_.bytes()};
+    TrainResult result{.memory_bytes = work_->training.bytes()};
     StopRequests::work_begins();
     time_.enter(Spent::other);
     if (position_.step > 0 && ends_period()) end_period();  // it was saved before its evaluation
@@ -102,7 +77,7 @@ class Trainer {
       const int count = steps_to_begin();
       begin_steps(count, traced);
       while (int(begun_.size()) >= (traced ? 1 : steps_at_once())) end_step();
-      if (traced) result.events = gather_events(job_, first_steps(schedule_, count), events_);
+      if (traced) result.events = gather_events(job_, first_steps(work_->schedule, count), events_);
       pass_boundary(count);
       if (ends_period()) end_period();
     }
@@ -128,17 +103,20 @@ class Trainer {
   }
 
  private:
-  LoaderOptions loading(RankModel& model, bool train) const {
-    return {.batch = options_.batch,
-            .microbatches = seat_.microbatches,
-            .first_microbatch = seat_.replica,
-            .every = seat_.replicas,
-            .seed = options_.seed,
-            .train = train,
-            .augment = options_.augment,
-            .images = uses(model, Loader::images_input),
-            .raw = options_.device_augments && !model.context().backend().host_memory(),
-            .first = train ? BatchPosition{options_.start.epoch, options_.start.batch} : BatchPosition()};
+  // Has the runner ask here before it updates, and tell where its time goes.
+  void connect() {
+    work_->training.set_judge(
+        [this](const NumberReport& mine) {
+          const size_t step = in_a_row() ? judged_++ : 0;
+          return nan_policy_.may_update(mine, begun_[step].step);
+        },
+        agrees());
+    if (options_.clip_norm > 0 && job_.size() == 1)
+      work_->training.set_clip(options_.clip_norm);
+    else if (options_.clip_norm > 0)
+      work_->training.set_clip(
+          [this](const SquaresByName& mine) { return agree_on_clip_factor(mine, options_.clip_norm, job_); });
+    work_->training.set_time_sheet(&time_);
   }
 
   int64_t traced_step() const {
@@ -169,7 +147,7 @@ class Trainer {
   // update, or do not overlap steps, have one.
   int steps_at_once() const {
     const bool apart = agrees() || (job_.size() > 1 && options_.between_ranks == Steps::apart);
-    return apart ? 1 : training_.steps_at_once();
+    return apart ? 1 : work_->training.steps_at_once();
   }
 
   // A step that this rank has begun, until its results are known.
@@ -181,11 +159,11 @@ class Trainer {
     int of = 1;  // those that began with it, where it is the first of them; else 0
   };
 
-  bool in_a_row() const { return schedule_.steps > 1; }
+  bool in_a_row() const { return work_->schedule.steps > 1; }
   // Returns how many of the steps in a row come before the pipeline has to drain.
   int steps_to_begin() const {
     const int64_t to_evaluation = period_ - position_.step % period_;
-    int64_t count = std::min({int64_t(schedule_.steps), to_evaluation, total_ - position_.step});
+    int64_t count = std::min({int64_t(work_->schedule.steps), to_evaluation, total_ - position_.step});
     if (position_.step < traced_step()) count = std::min(count, traced_step() - position_.step);
     for (int64_t n = 1; n < count; ++n)
       if (checkpointer_.due_at(position_.step + n)) return int(n);
@@ -204,28 +182,29 @@ class Trainer {
       begun.rate = options_.rate(begun.step);
       begun.start = Clock::now();
       begun_.push_back(begun);
-      inputs_.push_back({.step = uint64_t(begun.step),
-                         .seed = options_.seed,
-                         .batch = options_.batch,
-                         .rate = begun.rate,
-                         .traced = traced,
-                         .means = means_.means_of_batch(train_samples_, seat_.microbatches, options_.batch)});
+      inputs_.push_back(
+          {.step = uint64_t(begun.step),
+           .seed = options_.seed,
+           .batch = options_.batch,
+           .rate = begun.rate,
+           .traced = traced,
+           .means = work_->means.means_of_batch(work_->samples, work_->seat.microbatches, options_.batch)});
       ++at.step;
       if (++at.batch == per_epoch_) ++at.epoch, at.batch = 0;
     }
     if (in_a_row()) place_source(position_);
-    training_.begin(inputs_, train_samples_);
+    work_->training.begin(inputs_, work_->samples);
     position_.step = at.step, position_.epoch = at.epoch, position_.batch = at.batch;
   }
 
   // Ends the oldest step that was begun. Its time is what passed since its start, or since the end of the
   // step in front of it. Steps that began together share their time.
   void end_step() {
-    StepResult mine = training_.finish();
+    StepResult mine = work_->training.finish();
     BegunStep ended = begun_.front();
     begun_.pop_front();
     events_ = std::move(mine.events);
-    results_.tell(mine);
+    results_.tell(mine, time_.computing_s() - std::exchange(computed_s_, time_.computing_s()));
     if (lag() == 0) wait_for_all();
     if (lag() > 0) settle(lag() - 1);
     if (ended.of > 0) seconds_ = seconds_since(std::max(ended.start, last_end_)) / ended.of;
@@ -242,14 +221,22 @@ class Trainer {
     while (int(ended_.size()) > behind) {
       job_.activity().doing("waiting for the other ranks to end the step");
       spend(Spent::waiting);
-      const auto [sum, numbers] = results_.take();
+      const auto [sum, numbers, busy_s] = results_.take();
       spend(Spent::other);
       const BegunStep ended = ended_.front();
       ended_.pop_front();
       nan_policy_.conclude(numbers, ended.step);
       count(sum);
       if (job_.rank() == 0) report(sum, ended);
+      if (options_.moves) look_for_a_move({ended.step, total_ - ended.step - 1, ended.seconds, busy_s});
     }
+  }
+
+  void look_for_a_move(const StepMeasure& step) {
+    std::optional<Division> better = options_.moves->see(step);
+    if (!better) return;
+    next_ = std::move(better);
+    wants_move_ = true;
   }
 
   // Ends all steps, and takes their results.
@@ -277,10 +264,10 @@ class Trainer {
   }
 
   void place_source(const TrainPosition& at) {
-    train_samples_.position = {.epoch = at.epoch, .batch = at.batch};
-    train_samples_.next.reset();
+    work_->samples.position = {.epoch = at.epoch, .batch = at.batch};
+    work_->samples.next.reset();
     if (at.step + 1 < total_)
-      train_samples_.next =
+      work_->samples.next =
           at.batch + 1 < per_epoch_ ? BatchPosition{at.epoch, at.batch + 1} : BatchPosition{at.epoch + 1, 0};
   }
 
@@ -323,10 +310,35 @@ class Trainer {
     spend(Spent::waiting);  // for rank 0's answer
     const StopVerdict verdict = boundary_.pass_step(steps);
     spend(Spent::other);
+    if (verdict.move && position_.step < total_) move();
     if (verdict.save || checkpointer_.due_at(position_.step) ||
         (checkpointer_.on() && position_.step == total_))
       save();
     if (!verdict.stop.empty()) stop(verdict);
+  }
+
+  // Goes over to the division that rank 0 wants: a plan has its own checkpoints, so the one under way ends
+  // before.
+  void move() {
+    drain();
+    const auto start = Clock::now();
+    job_.activity().doing("going over to another plan");
+    checkpointer_.finish();
+    const bool first = job_.rank() == 0;
+    const Plan next =
+        plan_from_json(job_.broadcast(first ? to_json(next_->plan, profile_) : ""), "rank 0's plan");
+    const Schedule schedule =
+        parse_schedule(job_.broadcast(first ? print(next_->schedule) : ""), "rank 0's schedule");
+    const MoveReport report{position_.step, count_moved(model_.graph(), model_.optimiser(), plan_, next)};
+    work_.reset();
+    move_state(model_, plan_, next, transport_);
+    plan_ = next;
+    work_.emplace(model_, profile_, plan_, schedule, data_, transport_, options_,
+                  BatchPosition{position_.epoch, position_.batch});
+    connect();
+    step_seconds_.clear();  // from here on they are those of this plan
+    checkpointer_.divided_anew(first ? next_->setting : Facts());
+    if (first) options_.moves->moved({report.step, report.moved, seconds_since(start)});
   }
 
   void save(CheckpointKind kind = CheckpointKind::of_step) {
@@ -383,7 +395,7 @@ class Trainer {
     report.test_loss = test.loss / double(test_size_);
     const double accuracy = test.correct / double(test_size_);
     report.test_accuracy = has_hits_ ? accuracy : NAN;
-    report.output_sums = sums_of_all_ranks();
+    report.output_sums = work_->evaluation.output_sums();
     const BestWatch::Judgement judged =
         best_.judge(job_, report.step, report.test_loss, judged_by_loss_ ? 0 : accuracy);
     last_ = {.step = report.step, .loss = report.test_loss, .accuracy = accuracy};
@@ -406,101 +418,29 @@ class Trainer {
                   ExitCode::not_a_number);
   }
 
-  // Returns what the means over all of the test set divide by.
-  const LossMeans::Counts& test_counts() {
-    if (!means_.counting() || !test_counts_.empty()) return test_counts_;
-    job_.activity().doing("counting what the test loss is a mean over");
-    for (int64_t batch = 0; batch < test_samples_.sampler().batches(); ++batch) {
-      test_samples_.position = {.epoch = 0, .batch = batch};
-      LossMeans::add(means_.counts(test_samples_, seat_.microbatches), test_counts_);
-    }
-    return test_counts_;
-  }
-
-  // Has the rank that computes the output look at it in each evaluation, beside the targets.
-  void add_up_outputs() {
-    const OutputSums& wanted = options_.output_sums;
-    if (wanted.size == 0) return;
-    output_sums_.resize(wanted.size);
-    if (!model_.owns(wanted.output)) return;
-    testing_.set_watch(
-        [this, &wanted, targets = Tensor::host(wanted.targets)](NodeId id, int m, const Tensor& y) {
-          if (id != wanted.output) return;
-          const int64_t each = y.shape()[0],
-                        real = test_samples_.sampler().real_samples(test_samples_.position.batch);
-          test_samples_.fill(wanted.target, m, targets);
-          const Tensor plain = plain_on_host(model_.context(), y);
-          wanted.add({plain.data<float>(), size_t(plain.elements())}, targets,
-                     std::clamp<int64_t>(real - m * each, 0, each), output_sums_);
-        });
-  }
-
-  // Collective. Added in rank order, on rank 0, and empty elsewhere.
-  std::vector<double> sums_of_all_ranks() {
-    std::vector<double> sums(output_sums_.size());
-    if (sums.empty()) return sums;
-    job_.activity().doing("telling rank 0 what was added up of the outputs");
-    const std::string mine(reinterpret_cast<const char*>(output_sums_.data()),
-                           output_sums_.size() * sizeof(double));
-    for (const std::string& bytes : job_.gather(mine))
-      for (size_t i = 0; i < sums.size(); ++i) {
-        double part = 0;
-        std::memcpy(&part, bytes.data() + i * sizeof part, sizeof part);
-        sums[i] += part;
-      }
-    return sums;
-  }
-
-  // Every image of the test set once; the last batch is padded with samples that count nothing. The averages
-  // of the weights are used, where there are any.
+  // Every image of the test set once.
   StepResult evaluate() {
-    const LossMeans::Counts& counts = test_counts();
-    StepResult sum;
-    std::ranges::fill(output_sums_, 0.0);
     StopVerdict verdict;
-    int under_way = 0;
-    const auto end_oldest = [&] {
-      const StepResult part = testing_.finish();
-      sum.loss += part.loss;
-      sum.correct += part.correct;
-      --under_way;
-    };
-    swap_averages(model_, transport_);
-    for (int64_t batch = 0; batch < test_samples_.sampler().batches(); ++batch) {
-      test_samples_.position = {.epoch = 0, .batch = batch};
-      test_samples_.next.reset();
-      if (batch + 1 < test_samples_.sampler().batches()) test_samples_.next = BatchPosition{0, batch + 1};
-      const int64_t real = test_samples_.sampler().real_samples(batch);
-      testing_.begin({.seed = options_.seed,
-                      .batch = options_.batch,
-                      .padding = options_.batch - int(real),
-                      .means = means_.means(counts, double(test_size_), options_.batch)},
-                     test_samples_);
-      if (++under_way == testing_.steps_at_once()) end_oldest();
-      if (verdict = boundary_.pass_batch(); !verdict.stop.empty()) break;
-    }
-    while (under_way > 0) end_oldest();
-    swap_averages(model_, transport_);
+    const StepResult mine = work_->evaluation.run([&] {
+      verdict = boundary_.pass_batch();
+      return verdict.stop.empty();
+    });
     if (!verdict.stop.empty()) stop(verdict);
     job_.activity().doing("waiting for the other ranks to end the evaluation");
-    results_.tell(sum);
+    results_.tell(mine);
     return results_.take().sum;
   }
 
   RankModel& model_;
+  const Profile& profile_;
+  Plan plan_;
+  const DataSplits& data_;
   Transport& transport_;
   Job& job_;
   const TrainOptions& options_;
   TrainObserver& observer_;
-  const Schedule& schedule_;
-  const Seat seat_;  // of the rank's first stage; where it has several, all take every micro-batch
-  const Schedule evaluation_;
-  StageRunner training_, testing_;
-  LoaderSource train_samples_, test_samples_;
-  const LossMeans means_;
+  std::optional<RankWork> work_;
   const bool has_hits_, judged_by_loss_;
-  std::vector<double> output_sums_;  // of this rank, in an evaluation
-  LossMeans::Counts test_counts_;    // of all of the test set, once it was counted
   const int64_t test_size_;
   NanPolicy nan_policy_;
   const int64_t per_epoch_, period_, total_;  // steps; an evaluation follows each period
@@ -523,6 +463,9 @@ class Trainer {
   Clock::time_point period_start_ = Clock::now();
   double period_s_before_;  // of the period, before this run
   TimeSheet time_;
+  double computed_s_ = 0;         // of it, until the step that ended last
+  std::optional<Division> next_;  // on rank 0: the one that it wants to go over to, or did last
+  bool wants_move_ = false;
   const StarvedTime starved_;
 };
 

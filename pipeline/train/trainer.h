@@ -21,11 +21,45 @@
 #include "partition/plan/steps.h"
 #include "pipeline/run/runner.h"
 #include "pipeline/run/time_sheet.h"
+#include "pipeline/train/move_state.h"
 #include "pipeline/train/on_nan.h"
 #include "pipeline/train/output_sums.h"
 #include "pipeline/train/step_boundary.h"
 
 namespace antichain {
+
+// A Division says how a network is divided among ranks. What it predicts is for ranks of these speeds, which
+// are relative to those of the cluster that the run was planned for first.
+struct Division {
+  Plan plan;
+  Schedule schedule;                             // of training
+  Facts setting = {};                            // what checkpoints say of it; empty: what they said before
+  double pace_s = 0;                             // a step of many
+  std::vector<double> busy_s = {}, speeds = {};  // by rank: computing in a step
+};
+
+// A StepMeasure says what a step took.
+struct StepMeasure {
+  int64_t step = 0, left = 0;  // the step that was done, and how many come after it
+  double seconds = 0;
+  std::vector<double> busy_s;  // by rank: its own computing
+};
+
+// A MoveReport says what going over to another division took.
+struct MoveReport {
+  int64_t step = 0;  // steps done
+  Moved moved;
+  double pause_s = 0;
+};
+
+// A MoveRule says on rank 0 when a run goes over to another division, and to which. The bits do not change.
+class MoveRule {
+ public:
+  virtual ~MoveRule() = default;
+  // Sees each step, in order. After it returned a division it returns none until the run has moved.
+  virtual std::optional<Division> see(const StepMeasure&) = 0;
+  virtual void moved(const MoveReport&) = 0;
+};
 
 struct TrainOptions {
   int batch = 128;    // samples per step; microbatches × the graph's micro-batch size
@@ -48,6 +82,9 @@ struct TrainOptions {
   TrainPosition start;               // where to go on; the stage has the state of that moment
   CheckpointOptions checkpoint;      // none are written without a folder
   std::optional<Deadline> deadline;  // stop before, with everything saved
+  // On rank 0, or nullptr: the run keeps its plan. It may move between ranks in host memory without replicas,
+  // under schedules of one step.
+  MoveRule* moves = nullptr;
 };
 
 struct StepReport {

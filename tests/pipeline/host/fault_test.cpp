@@ -32,6 +32,15 @@ TEST_F(Fault, StrikesOneRankAtOneStep) {
   expect_error([] { fault_point(1, 3); }, {"rank 1", "step 3"});
 }
 
+TEST_F(Fault, SlowsOneRankFromAStepOn) {
+  told("slow:rank=1:step=3");
+  fault_point(1, 3);
+  EXPECT_EQ(delay_for(1, 2), 0);
+  EXPECT_EQ(delay_for(0, 3), 0);
+  EXPECT_GT(delay_for(1, 3), 0);
+  EXPECT_GT(delay_for(1, 9), 0);
+}
+
 TEST_F(Fault, KillsTheProcess) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   told("exit:rank=0:step=0");

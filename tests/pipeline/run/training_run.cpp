@@ -152,6 +152,8 @@ TrainingRun train_on_threads(const TrainingCase& c, int ranks, const MakePlan& m
             if (transport.rank() == 0) run.first_step = manifest.position.step;
           }
         }
+        const std::unique_ptr<MoveRule> moves = transport.rank() == 0 ? c.moves(profile) : nullptr;
+        options.moves = moves.get();
         job.barrier();  // nobody writes while others look
         const TrainResult result = train(model, profile, plan, schedule, data, transport, options, recorder);
         const StateHash state = state_hash(model, job);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,8 @@ struct TrainingCase {
   double watchdog_s = 120;
   std::shared_ptr<const Optimiser> optimiser = default_optimiser();
   std::vector<std::string> freeze = {};  // patterns of names
+  // Makes what moves the run from plan to plan.
+  std::function<std::unique_ptr<MoveRule>(const Profile&)> moves = [](const Profile&) { return nullptr; };
 };
 
 // Lowers the model, lets `plan` cut it for so many ranks and `schedule` order it, and runs.
