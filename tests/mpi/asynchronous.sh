@@ -4,7 +4,7 @@
 #
 #   asynchronous.sh build/antichain plain|predicted
 . "$(dirname "$0")/case_in_a_folder.sh"
-train=("$program" train --model resnet20 --dataset synthetic --steps 8 --lr 0.05 --evaluate-every 5 --profile p.json)
+train=("$program" train --model resnet20 --dataset synthetic --steps 8 --lr 0.05 --profile p.json)
 
 state_of() { sed -n 's/.*"state": "\([0-9a-f]*\)".*/\1/p' "$1"; }
 
