@@ -9,9 +9,15 @@
 //
 // m and v are the slots "exp_avg" and "exp_avg_sq". t is the number of the step, which counts from 1 here, so
 // a run that is resumed corrects as if it had not stopped. A step that is skipped counts in t.
+//
+// A prediction (framework/prediction.h) repeats the last line, and the first where it decays. Step by step m
+// becomes beta1 · m, beta1² · m, …, and t counts on.
 #pragma once
 
+#include <vector>
+
 #include "framework/by_element.h"
+#include "framework/prediction.h"
 #include "framework/weight_decay.h"
 
 namespace antichain {
@@ -60,6 +66,22 @@ constexpr AdamWStep step_of(const AdamWOptions& o, const StepNumbers& now, bool 
           .length = float(rate / (1 - power(o.beta1, now.step + 1))),
           .square_scale = float(1 - power(o.beta2, now.step + 1)),
           .epsilon = float(o.epsilon)};
+}
+
+// Returns the steps that a prediction makes after the step `last`, one of which may be as long as several.
+inline std::vector<AdamWStep> predicted_steps(const AdamWOptions& o, const Prediction& by,
+                                              const StepNumbers& last, bool matrix) {
+  const double decay = double(last.rate) * decay_of(o.weight_decay, o.decay_groups, matrix);
+  std::vector<AdamWStep> all;
+  for (int i = 1; by.method.step_by_step && i <= by.steps; ++i) {
+    all.push_back(step_of(o, {last.step + uint64_t(i), last.rate}, matrix));
+    all.back().length *= float(power(o.beta1, uint64_t(i)));
+  }
+  if (by.method.step_by_step) return all;
+  all.push_back(step_of(o, last, matrix));
+  all.back().length *= float(by.steps);
+  all.back().kept = float(1 - (by.method.decays ? by.steps * decay : 0));
+  return all;
 }
 
 }  // namespace antichain

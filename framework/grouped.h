@@ -22,6 +22,9 @@ class Grouped : public Optimiser {
   // The first group has all parameters that are not named. Names are full ones.
   Grouped(std::vector<ParameterGroup> groups, std::map<std::string, size_t, std::less<>> group_of)
       : groups(std::move(groups)), group_of_(std::move(group_of)) {}
+  // These groups have the parameters that those of the other one have.
+  Grouped(std::vector<ParameterGroup> groups, const Grouped& like)
+      : groups(std::move(groups)), group_of_(like.group_of_) {}
   std::string_view name() const override { return groups[0].optimiser->name(); }
   std::string str() const override { return groups[0].optimiser->str(); }
   std::vector<std::string> slots(const ParamSpec& spec) const override {

@@ -12,6 +12,9 @@
 // Everything else follows AdamW with the same rate and decay: embeddings and positions, the last linear
 // layers, biases, and the scales and shifts of normalisation. m is the slot "momentum_buffer", the only one
 // of a matrix; the other parameters have AdamW's slots.
+//
+// A prediction (framework/prediction.h) goes along orthogonal(m), which is 0.2 · √max(rows, columns) long in
+// each step, since the length of m does not count; it decays as AdamW's does.
 #pragma once
 
 #include "framework/adamw.h"
@@ -72,6 +75,22 @@ struct MuonFactors {
   constexpr float kept(float rate) const { return float(1 - double(rate) * decay); }
   constexpr float length(float rate) const { return float(double(rate) * scale); }
   constexpr float step(float m, float dw) const { return nesterov ? dw + momentum * (m - dw) : m; }
+
+  // A Predicted weight is w · kept − length · orthogonal(m).
+  struct Predicted {
+    float kept = 1, length = 0;
+  };
+  Predicted predicted(const Prediction& by, float rate) const {
+    const double all = by.steps * double(rate);
+    if (!by.method.step_by_step)
+      return {.kept = float(by.method.decays ? 1 - all * decay : 1), .length = float(all * scale)};
+    double left = 1, gone = 0;
+    for (int i = 0; i < by.steps; ++i) {
+      left *= 1 - double(rate) * decay;
+      gone = gone * (1 - double(rate) * decay) + double(rate) * scale;
+    }
+    return {.kept = float(left), .length = float(gone)};
+  }
 };
 MuonFactors factors_of(const MuonOptions&, const Shape&);
 

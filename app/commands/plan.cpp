@@ -53,6 +53,7 @@ struct PlanCommandOptions {
 };
 
 void check(const PlanCommandOptions& o) {
+  check(o.schedule);
   check(o.planning, o.schedule.schedule, o.compare, !o.antichains_file.empty());
   if (o.compare && !o.planning.plan_file.empty())
     throw Error("--compare makes a plan by every method, but --plan gives one", "leave out one of them",
@@ -131,8 +132,8 @@ void keep_layers_whole(const std::string& runtime, const Profile& profile, PlanT
 
 void answer(const PlanCommandOptions& options, const GivenFiles& given, const Profile& profile, int ranks) {
   begin_answer();
-  PlanTask task = plan_task(options.planning, given, profile, options.schedule.schedule,
-                            options.network.microbatches, ranks);
+  PlanTask task =
+      plan_task(options.planning, given, profile, options.schedule, options.network.microbatches, ranks);
   if (!options.runtime.empty() && options.planning.plan_file.empty())
     keep_layers_whole(options.runtime, profile, task);
   if (!options.antichains_file.empty())

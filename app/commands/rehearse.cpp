@@ -68,7 +68,7 @@ Task make_task(const RehearseCommandOptions& o, const GivenFiles& given, int ran
   if (planning.stages == 0 && planning.plan_file.empty() && planning.cluster_file.empty() &&
       planning.cuts.empty() && parse_replicas(planning.replicas).of_stage.empty())
     planning.stages = ranks;
-  task.planned = plan_task(planning, given, task.profile, o.schedule.schedule, o.microbatches, ranks);
+  task.planned = plan_task(planning, given, task.profile, o.schedule, o.microbatches, ranks);
   task.plan = plan ? *plan : obtain_plan(given, task.profile, task.planned);
   check_replicas_have_one_stage(task.plan);
   task.schedule = obtain_training_schedule(

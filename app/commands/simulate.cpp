@@ -98,8 +98,7 @@ void run(const SimulateOptions& options) {
   const Profile profile = read_profile(given, planning);
   const double reading_s = seconds_since(start);
   if (options.compare) return compare(options, given, profile);
-  const PlanTask task =
-      plan_task(planning, given, profile, options.schedule.schedule, options.microbatches, 1);
+  const PlanTask task = plan_task(planning, given, profile, options.schedule, options.microbatches, 1);
   const Plan plan = obtain_plan(given, profile, task);
   // 2. Get the schedule.
   const Schedule schedule = obtain_schedule(given, task, profile, plan);

@@ -229,8 +229,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   const ChosenTransport tensors = choose_transport(rank.context, job, options.machine.transport);
   const Profile profile = obtain_profile(given, planning, options.network, graph, optimiser, rank, tensors);
   // 3. Make the plan: every rank holds the same one.
-  PlanTask task =
-      plan_task(planning, given, profile, options.schedule.schedule, options.network.microbatches, ranks);
+  PlanTask task = plan_task(planning, given, profile, options.schedule, options.network.microbatches, ranks);
   const bool votes = !why_ranks_agree(options).empty();
   if (votes) task.options.steps = Steps::apart;
   const Plan plan = broadcast_plan(given, profile, task, options.emulate_delays, rank);
@@ -267,7 +266,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   add_plan(facts.setting, plan, profile, schedule);
   RankModel model(graph, nodes_of_rank(plan, job.rank()), rank.context, options.seed, optimiser,
                   shards_of(graph, *optimiser, profile, plan, schedule, job.rank()),
-                  older_versions(schedule, plan, job.rank()));
+                  kept_versions(schedule, plan, job.rank()));
   if (beginning.checkpoint.empty())
     start_from(initial, init, model, rank);
   else
@@ -323,7 +322,12 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
                              .measures = measures,
                              .rate = compute_rate(profile, options.network.microbatches)};
   fmt::print("{}", describe(summary));
-  const Cited cited{graph.model(), plan.method, options.schedule.schedule, data.train->name()};
+  const Cited cited{graph.model(),
+                    plan.method,
+                    options.schedule.schedule,
+                    data.train->name(),
+                    options.schedule.predict,
+                    options.delay_correction};
   if (summary.evaluation) fmt::print("{}", please_cite(cited));  // a shorter run is a trial
   metrics.summary(to_json(summary, -1));
   for (const std::string& file : summaries) write_output(file, to_json(summary, 2) + "\n");

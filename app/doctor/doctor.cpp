@@ -61,7 +61,7 @@ void look_at_memory(const DoctorOptions& options, JobFacts& job) {
   const GivenFiles given = read_given_files(planning, asked);
   const Profile profile = read_profile(given, planning);
   const int ranks = int(job.ranks.size());
-  const PlanTask task = plan_task(planning, given, profile, asked, options.microbatches, ranks);
+  const PlanTask task = plan_task(planning, given, profile, options.schedule, options.microbatches, ranks);
   const Plan plan = obtain_plan(given, profile, task);
   check_ranks(plan, ranks);
   job.memory = memory_shares(obtain_schedule(given, task, profile, plan), plan, profile);

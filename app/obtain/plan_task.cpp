@@ -10,6 +10,7 @@
 #include "app/cli/number_text.h"
 #include "app/obtain/schedule.h"
 #include "framework/error.h"
+#include "framework/prediction.h"
 #include "partition/plan/cut_file.h"
 #include "partition/plan/finish_plan.h"
 #include "pipeline/planning/memory_fit.h"
@@ -154,7 +155,7 @@ void check_schedule(const PlanningOptions& planning, const std::string& schedule
   check_order(planning, schedule);
   const bool known = is_training_policy(schedule) || schedule == planned_order;
   if (!known || !planning.plan_file.empty()) return;
-  const Policy& asked = choice_of(planning, schedule).policy();
+  const Policy asked = choice_of(planning, schedule).policy();
   PlanOptions options{.stages = planning.stages > 0 ? planning.stages : ranks,
                       .chunks = chunks_of(planning, asked),
                       .replicas = parse_replicas(planning.replicas),
@@ -177,10 +178,13 @@ void check_ranks(const PlanningOptions& planning, const GivenFiles& given, int r
 }
 
 PlanTask plan_task(const PlanningOptions& planning, const GivenFiles& given, const Profile& profile,
-                   const std::string& schedule, int microbatches, int ranks) {
+                   const ScheduleOptions& asked, int microbatches, int ranks) {
+  const std::string& schedule = asked.schedule;
   check_order(planning, schedule);
+  check(asked);
   PlanTask task{
       .method = method(planning.method), .schedule = schedule, .choice = choice_of(planning, schedule)};
+  task.choice.predict = prediction_method(asked.predict);
   task.policy = task.choice.policy();
   task.recomputation = parse_recomputation(given.recompute);
   PlanOptions& options = task.options;
@@ -222,7 +226,7 @@ PlanTask plan_task(const PlanningOptions& planning, const GivenFiles& given, con
                 ExitCode::usage);
   // Only ranks in host memory can share out the optimiser's state.
   task.may_shard = planning.shard_optimiser == "auto" && options.replicas.automatic &&
-                   options.cluster.limits_memory() && profile.link_way.empty();
+                   !task.policy.asynchronous() && options.cluster.limits_memory() && profile.link_way.empty();
   if (profile.ids_are_names && task.policy.halves)
     task.backward_split = fmt::format(
         "Backward times of PipeDream's profile: {:.4g} % for the weight half, where there is one\n",

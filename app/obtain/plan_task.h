@@ -5,6 +5,7 @@
 #include <string>
 
 #include "app/obtain/given_files.h"
+#include "app/options/options.h"
 #include "partition/plan/method.h"
 #include "partition/plan/recompute.h"
 #include "pipeline/planning/schedule_choice.h"
@@ -29,7 +30,7 @@ struct PlanTask {
 // `ranks` is the number of stages where neither an option nor the cluster says it. The link and the devices'
 // memory come from an option, else from the cluster, else (the link) from the profile. Throws Error when the
 // cluster can't be read, or when cuts or a given plan do not fit the request.
-PlanTask plan_task(const PlanningOptions&, const GivenFiles&, const Profile&, const std::string& schedule,
+PlanTask plan_task(const PlanningOptions&, const GivenFiles&, const Profile&, const ScheduleOptions&,
                    int microbatches, int ranks);
 
 // Throws a usage Error where the named policy can't have so many stages a rank, replicas, or micro-batches.

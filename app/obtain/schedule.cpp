@@ -4,6 +4,7 @@
 
 #include "app/cli/number_text.h"
 #include "framework/error.h"
+#include "pipeline/planning/memory_fit.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/schedule/schedule_csv.h"
 #include "pipeline/transport/agree.h"
@@ -45,6 +46,7 @@ Schedule obtain_schedule(const GivenFiles& given, const PlanTask& task, const Pr
                 "write it again by antichain simulate --write-schedule", ExitCode::usage);
   }
   validate(schedule, profile, plan);
+  check_program(schedule, plan, profile, task.options.cluster);
   return schedule;
 }
 

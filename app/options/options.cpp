@@ -16,6 +16,7 @@
 #include "framework/known_names.h"
 #include "framework/module.h"
 #include "framework/precision.h"
+#include "framework/prediction.h"
 #include "framework/say.h"
 #include "layers/cpu/cpu_isa.h"
 #include "pipeline/host/launch.h"
@@ -290,11 +291,27 @@ void add_rank_options(CLI::App& app, MachineOptions& o) {
 }
 
 CLI::Option* add_schedule_option(CLI::App& app, ScheduleOptions& o) {
+  add_option(app, "Schedule", "--predict NAME", o.predict, one_of("prediction", prediction_names()),
+             fmt::format("how forwards of {} predict weights by as many steps as these are old, from the "
+                         "newest ones and the optimiser's state: {}",
+                         asynchronous_policies_in_words(), fmt::join(prediction_names(), ", ")),
+             {recipe, "prediction of weights"});
   return add_option(app, "Schedule", "--schedule NAME|FILE", o.schedule, {.names = schedule_names()},
                     fmt::format("{}, auto (an order searched for the plan), or a file (of antichain simulate "
                                 "--write-schedule, edited or not)",
                                 fmt::join(training_policies(), ", ")),
                     {speed});
+}
+
+void check(const ScheduleOptions& o) {
+  if (o.predict == "none") return;
+  if (is_training_policy(o.schedule) && policy(o.schedule).asynchronous()) return;
+  throw Error(fmt::format("--predict {} is for a schedule that trains with older weights, but {} is none by "
+                          "name",
+                          o.predict, o.schedule),
+              fmt::format("give --schedule {}; a schedule file says it by its line \"predict\"",
+                          asynchronous_policies_in_words()),
+              ExitCode::usage);
 }
 
 CLI::Option* add_output_option(CLI::App& app, const std::string& name, std::string& file,

@@ -66,6 +66,7 @@ struct MachineOptions {  // where it runs
 
 struct ScheduleOptions {
   std::string schedule{Policy::one_f_one_b.name};  // a policy's name or a file
+  std::string predict = "none";                    // how an asynchronous one predicts its weights
 };
 
 CLI::Option* add_model_name_option(CLI::App&, std::string& model);
@@ -100,7 +101,10 @@ void add_watchdog_option(CLI::App&, MachineOptions&);
 void add_transport_option(CLI::App&, MachineOptions&);
 // Adds the options about ranks and the watchdog only, for commands that compute nothing.
 void add_rank_options(CLI::App&, MachineOptions&);
+// Adds --schedule, which it returns, and --predict.
 CLI::Option* add_schedule_option(CLI::App&, ScheduleOptions&);
+// Throws a usage Error where predictions are asked for of a schedule that has none to make.
+void check(const ScheduleOptions&);
 // Adds an option of the group Output that names a file to write: "--json", or "--results DIR".
 CLI::Option* add_output_option(CLI::App&, const std::string& name, std::string& file,
                                const std::string& description);

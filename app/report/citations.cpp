@@ -10,6 +10,7 @@
 #include "app/cli/commands.h"
 #include "app/cli/output_file.h"
 #include "app/cli/table.h"
+#include "framework/prediction.h"
 #include "framework/version.h"
 #include "partition/plan/method.h"
 #include "pipeline/host/launch.h"
@@ -59,6 +60,14 @@ std::vector<Work> schedules() {
   return works;
 }
 
+std::vector<Work> help_against_delays() {
+  std::vector<Work> works = {
+      {"pipemare", "Yang et al., \"PipeMare: Asynchronous Pipeline Parallel DNN Training\", MLSys 2021"}};
+  for (const PredictionMethod& method : prediction_methods())
+    works.emplace_back(method.name, method.citation);
+  return works;
+}
+
 void add(std::span<const Work> works, const std::string& name, std::vector<std::string>& lines) {
   for (const auto& [beginning, work] : works)
     if (name.starts_with(beginning)) lines.emplace_back(work);
@@ -77,6 +86,7 @@ void print_all() {
   print("Models", models);
   print("Planning methods", planning_methods());
   print("Schedules", schedules());
+  print("Against delays", help_against_delays());
   print("Data sets", data_sets);
 }
 
@@ -97,6 +107,8 @@ std::vector<std::string> citations(const Cited& cited) {
   add(models, cited.model, lines);
   add(planning_methods(), cited.method, lines);
   add(schedules(), cited.schedule, lines);
+  add(help_against_delays(), cited.predict, lines);
+  add(help_against_delays(), cited.correction, lines);
   add(data_sets, cited.data, lines);
   return lines;
 }

@@ -8,6 +8,7 @@ namespace antichain {
 
 struct Cited {
   std::string model, method, schedule, data;  // by their names in this program
+  std::string predict = "none", correction = "none";
 };
 // Returns one work a line, this program first. A model, method, schedule or data set of the user's own has
 // none.

@@ -90,8 +90,8 @@ ScheduleComparison compare_schedules(const PlanningOptions& planning, const Give
   for (const std::string& schedule : schedules) {
     try {
       const PlanningOptions options = options_for(schedule, planning);
-      rows.push_back(
-          row_of(given, profile, plan_task(options, given, profile, schedule, microbatches, ranks)));
+      rows.push_back(row_of(given, profile,
+                            plan_task(options, given, profile, {.schedule = schedule}, microbatches, ranks)));
     } catch (const Error& error) {
       if (error.code() == ExitCode::failure) throw;
       refusal = error;

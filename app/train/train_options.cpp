@@ -30,6 +30,21 @@ void check_asynchronous(const TrainCommandOptions& o) {
                             o.emulate_delays, o.schedule.schedule),
                 fmt::format("give --schedule {}, or leave it out", asynchronous_policies_in_words()),
                 ExitCode::usage);
+  if (!policy && o.synchronous_steps > 0)
+    throw Error(fmt::format("--synchronous-steps {} is for an asynchronous schedule, but {} is not",
+                            o.synchronous_steps, o.schedule.schedule),
+                fmt::format("give --schedule {}, or leave it out", asynchronous_policies_in_words()),
+                ExitCode::usage);
+  if (!policy && o.delay_correction != "none")
+    throw Error(fmt::format("--delay-correction {} corrects the rates of an asynchronous schedule, but {} is "
+                            "not",
+                            o.delay_correction, o.schedule.schedule),
+                fmt::format("give --schedule {}, or leave it out", asynchronous_policies_in_words()),
+                ExitCode::usage);
+  if (o.annealing_steps > 0 && o.delay_correction == "none")
+    throw Error(fmt::format("--annealing-steps {} is of --delay-correction pipemare, which is not given",
+                            o.annealing_steps),
+                "give it, or leave out --annealing-steps", ExitCode::usage);
   if (!policy) return;
   if (parse_on_nan(o.on_nan) != OnNan::abort)
     throw Error(fmt::format("--schedule {} trains with weights of earlier steps, all of which count, but "
@@ -43,6 +58,11 @@ void check_asynchronous(const TrainCommandOptions& o) {
     throw Error(fmt::format("--schedule {} works on CPU ranks so far, but --device is {}", policy->name,
                             o.machine.device),
                 "give --device cpu, or another schedule", ExitCode::usage);
+  if (o.planning.shard_optimiser == "on")
+    throw Error(fmt::format("--shard-optimiser on leaves each replica a part of the weights until all have "
+                            "updated, but --schedule {} keeps older weights",
+                            policy->name),
+                "leave out --shard-optimiser", ExitCode::usage);
   if (o.emulate_delays > 0 && o.machine.local > 1)
     throw Error(fmt::format("--emulate-delays {} is for one rank, but --local asks for {}", o.emulate_delays,
                             o.machine.local),
@@ -92,6 +112,17 @@ void add_train_options(CLI::App& app, TrainCommandOptions& o) {
              "whether nodes move to another rank while the run goes on, to the same bits: auto: where ranks' "
              "speeds change and a new exact plan pays for the move; off (as with --plan)",
              {speed});
+  const OptionGroup add(app, "Schedule");
+  add("--delay-correction NAME", o.delay_correction, one_of("correction", {"none", "pipemare"}),
+      "with an asynchronous schedule: none, or pipemare, which divides the learning rate of a stage by its "
+      "delay, by less and less of it over --annealing-steps",
+      {recipe, "delay correction"});
+  add("--annealing-steps N", o.annealing_steps, whole_between(1, most_training_steps),
+      "steps until stages have the whole learning rate [a quarter of its course]",
+      {recipe, "steps of annealing"});
+  add("--synchronous-steps N", o.synchronous_steps, whole_between(0, most_training_steps),
+      "with an asynchronous schedule: so many steps at the beginning are synchronous",
+      {recipe, "synchronous steps"});
   add_machine_options(app, o.machine);
   add_transport_option(app, o.machine);
   add_option(app, "Machine", "--augment NAME", o.augment, one_of("place", {"auto", "host", "device"}),
@@ -119,6 +150,7 @@ void check_every_option_says_what_it_changes(const CLI::App& train) {
 void check(const TrainCommandOptions& o) {
   o.network.microbatch();
   check(o.planning, o.schedule.schedule);
+  check(o.schedule);
   check_asynchronous(o);
   for (const int replicas : parse_replicas(o.planning.replicas).of_stage)
     if (replicas > o.network.microbatches)
@@ -187,6 +219,11 @@ LearningRate rate_course(const TrainCommandOptions& o, int64_t batches_per_epoch
 }
 
 TrainOptions train_options(const TrainCommandOptions& o, int64_t batches_per_epoch) {
+  DelayCorrection correction{.synchronous_steps = o.synchronous_steps};
+  if (o.delay_correction != "none")
+    correction.annealing_steps =
+        o.annealing_steps > 0 ? o.annealing_steps
+                              : std::max<int64_t>(1, rate_course(o, batches_per_epoch).total_steps() / 4);
   return {
       .batch = o.network.batch,
       .epochs = o.epochs,
@@ -197,6 +234,7 @@ TrainOptions train_options(const TrainCommandOptions& o, int64_t batches_per_epo
       .trace = !o.trace_file.empty(),
       .on_nan = parse_on_nan(o.on_nan),
       .clip_norm = o.optimiser.clip_norm,
+      .correction = correction,
       .device_augments = o.augment != "host",
       .evaluate_every = o.evaluation.every,
       .patience = o.evaluation.patience,

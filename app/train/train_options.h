@@ -27,7 +27,9 @@ struct TrainCommandOptions {
   MachineOptions machine;
   PlanningOptions planning;
   ScheduleOptions schedule;
-  int emulate_delays = 0;  // of a pipeline of so many stages; 0: of the ranks there are
+  int emulate_delays = 0;                 // of a pipeline of so many stages; 0: of the ranks there are
+  std::string delay_correction = "none";  // or pipemare
+  int64_t synchronous_steps = 0, annealing_steps = 0;  // 0 of the latter: a quarter of the rate's course
   DataOptions data;
   AugmentOptions augmentation;
   int epochs = 0;     // 0: as many as `steps` needs

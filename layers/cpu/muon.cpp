@@ -46,34 +46,70 @@ Tensor unowned_at(float* place, const TensorSpec& spec) {
   return {spec, {std::shared_ptr<void>(), reinterpret_cast<std::byte*>(place)}};
 }
 
+// A Matrix is a kernel or a matrix in the scratch memory, as it lies and row by row.
+class Matrix {
+ public:
+  Matrix(Context& context, const Trained& t)
+      : size_(matrix_of(t.w.shape())),
+        at_(size_, t.w.elements()),
+        scratch_(reinterpret_cast<float*>(context.workspace(at_.bytes()))),
+        lies_(unowned_at(scratch_ + at_.u, t.w.spec())),
+        rows_(unowned_at(scratch_ + at_.matrix, {t.w.shape()})) {}
+
+  float* data() const { return lies_.data<float>(); }
+  // Makes it orthogonal.
+  void orthogonalise() const {
+    relayout(lies_, rows_);
+    float* const made =
+        cpu::orthogonalise(size_, rows_.data<float>(), scratch_ + at_.x, scratch_ + at_.other,
+                           scratch_ + at_.a, scratch_ + at_.a_squared, reinterpret_cast<double*>(scratch_));
+    relayout(unowned_at(made, rows_.spec()), lies_);
+  }
+
+ private:
+  const MatrixSize size_;
+  const MuonScratch at_;
+  float* const scratch_;
+  const Tensor lies_, rows_;
+};
+
+// Sets `to`, which may be `w`, to kept · w − length · step.
+void move(const float* w, const float* step, float kept, float length, const Tensor& to) {
+  float* const out = to.data<float>();
+#pragma omp parallel for simd schedule(static)
+  for (int64_t i = 0; i < to.elements(); ++i) out[i] = w[i] * kept - length * step[i];
+}
+
 }  // namespace
 
 void muon(Context& context, const Optimiser& optimiser, const Rate& rate, const Trained& t) {
   const auto& of = static_cast<const Muon&>(optimiser);
   if (!is_orthogonalised(t)) return adamw(context, AdamW(of.options.adamw), rate, t);
-  const MatrixSize size = matrix_of(t.w.shape());
-  const MuonScratch at(size, t.w.elements());
   const MuonFactors factors = factors_of(of.options, t.w.shape());
-  auto* const scratch = reinterpret_cast<float*>(context.workspace(at.bytes()));
-  const Tensor u = unowned_at(scratch + at.u, t.w.spec()),
-               matrix = unowned_at(scratch + at.matrix, {t.w.shape()});
+  const Matrix u(context, t);
   float* const m = t.slots[0].data<float>();
   const float* const dw = t.dw.data<float>();
-  float* const step = u.data<float>();
+  float* const step = u.data();
 #pragma omp parallel for simd schedule(static)
   for (int64_t i = 0; i < t.w.elements(); ++i) {
     m[i] += factors.of_mean * (dw[i] - m[i]);
     step[i] = factors.step(m[i], dw[i]);
   }
-  relayout(u, matrix);
-  float* const made =
-      orthogonalise(size, matrix.data<float>(), scratch + at.x, scratch + at.other, scratch + at.a,
-                    scratch + at.a_squared, reinterpret_cast<double*>(scratch));
-  relayout(unowned_at(made, matrix.spec()), u);
-  float* const w = t.w.data<float>();
-  const float kept = factors.kept(rate.value), length = factors.length(rate.value);
-#pragma omp parallel for simd schedule(static)
-  for (int64_t i = 0; i < t.w.elements(); ++i) w[i] = w[i] * kept - length * step[i];
+  u.orthogonalise();
+  move(t.w.data<float>(), step, factors.kept(rate.value), factors.length(rate.value), t.w);
+}
+
+void muon_ahead(Context& context, const Optimiser& optimiser, const Rate& rate, const Trained& t) {
+  const auto& by = static_cast<const Prediction&>(optimiser);
+  const auto& of = static_cast<const Muon&>(*by.of);
+  if (!is_orthogonalised(t))
+    return adamw_ahead(context, Prediction(std::make_shared<AdamW>(of.options.adamw), by.method, by.steps),
+                       rate, t);
+  const MuonFactors::Predicted predicted = factors_of(of.options, t.w.shape()).predicted(by, rate.value);
+  const Matrix u(context, t);
+  std::copy_n(t.slots[0].data<float>(), t.w.elements(), u.data());
+  u.orthogonalise();
+  move(t.dw.data<float>(), u.data(), predicted.kept, predicted.length, t.w);
 }
 
 }  // namespace antichain::cpu

@@ -46,10 +46,10 @@ Operators operators() {
 }
 
 Updates updates() {
-  return {{"adamw", one_by_one(adamw)},
-          {"ema", one_by_one(ema)},
-          {"muon", one_by_one(muon)},
-          {"sgd", one_by_one(sgd)}};
+  return {
+      {"adamw", one_by_one(adamw)},        {"adamw ahead", one_by_one(adamw_ahead)}, {"ema", one_by_one(ema)},
+      {"muon", one_by_one(muon)},          {"muon ahead", one_by_one(muon_ahead)},   {"sgd", one_by_one(sgd)},
+      {"sgd ahead", one_by_one(sgd_ahead)}};
 }
 
 }  // namespace antichain::cpu

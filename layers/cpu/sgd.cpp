@@ -1,6 +1,8 @@
 // Runs stochastic gradient descent (framework/sgd.h) over one parameter.
 #include "framework/sgd.h"
 
+#include <algorithm>
+
 #include "framework/error.h"
 #include "layers/cpu/updates.h"
 
@@ -36,6 +38,21 @@ void sgd(Context&, const Optimiser& optimiser, const Rate& rate, const Trained& 
     pass<true, true>(options, decay, rate.value, t.w.elements(), w, dw, t.slots[0].data<float>());
   else
     pass<true, false>(options, decay, rate.value, t.w.elements(), w, dw, t.slots[0].data<float>());
+}
+
+void sgd_ahead(Context&, const Optimiser& optimiser, const Rate& rate, const Trained& t) {
+  const auto& by = static_cast<const Prediction&>(optimiser);
+  const float length = predicted_length(static_cast<const Sgd&>(*by.of).options, by, rate.value);
+  const int64_t n = t.w.elements();
+  float* const to = t.w.data<float>();
+  const float* const w = t.dw.data<float>();
+  if (t.slots.empty()) {
+    std::copy_n(w, n, to);
+    return;
+  }
+  const float* const v = t.slots[0].data<float>();
+#pragma omp parallel for simd schedule(static) if (parallel : n > parallel_elements)
+  for (int64_t i = 0; i < n; ++i) to[i] = w[i] - length * v[i];
 }
 
 }  // namespace antichain::cpu

@@ -14,4 +14,9 @@ void ema(Context&, const Optimiser&, const Rate&, const Trained&);
 void muon(Context&, const Optimiser&, const Rate&, const Trained&);
 void sgd(Context&, const Optimiser&, const Rate&, const Trained&);
 
+// These predict (framework/prediction.h).
+void adamw_ahead(Context&, const Optimiser&, const Rate&, const Trained&);
+void muon_ahead(Context&, const Optimiser&, const Rate&, const Trained&);
+void sgd_ahead(Context&, const Optimiser&, const Rate&, const Trained&);
+
 }  // namespace antichain::cpu

@@ -59,10 +59,6 @@ void check_policy(const Policy& policy, const PlanOptions& options) {
     throw Error(fmt::format("plans are for training, and the schedule {} has no backwards", policy.name),
                 "choose " + training_policies_in_words(), ExitCode::usage);
   policy.check_microbatches(options.microbatches, options.stages);
-  if (policy.asynchronous() && options.cluster.limits_memory())
-    throw Error(
-        fmt::format("limits of memory do not count the older weights that {} keeps so far", policy.name),
-        "leave out --memory-bytes, or give 0", ExitCode::usage);
   if (options.chunks > 1 && !options.replicas.off())
     throw Error(fmt::format("the schedule {} has {} stages a rank, and replicas were asked for, too",
                             policy.name, options.chunks),

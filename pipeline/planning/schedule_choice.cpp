@@ -108,8 +108,8 @@ std::vector<std::string> schedule_names() {
   return names;
 }
 
-const Policy& ScheduleChoice::policy() const {
-  return planned() ? Policy::zero_bubble_h1 : antichain::policy(name);
+Policy ScheduleChoice::policy() const {
+  return planned() ? Policy::zero_bubble_h1 : antichain::policy(name).predicting(predict);
 }
 
 // Where no step waits for the one before, the slowest stage or link is what a step takes.
@@ -251,6 +251,8 @@ int64_t ScheduleChoice::least_memory_bytes(const Profile& profile, const PlanOpt
   int64_t held = 0, all = 0;
   for (const ProfileNode& node : profile.nodes) {
     held += held_bytes(node.cost);
+    if (policy().asynchronous())  // as many older weights as there are stages, at most
+      all += (options.devices() + 1) * (node.cost.param_bytes + node.cost.prepared_bytes);
     all += 2 * held_bytes(node.cost) +
            (options.microbatches + 2) * 4 * (node.cost.stash_bytes + node.cost.output_bytes);
   }
@@ -259,7 +261,7 @@ int64_t ScheduleChoice::least_memory_bytes(const Profile& profile, const PlanOpt
   if (options.chunks == 1) {
     PlanOptions by = options;
     if (planned()) by.most_in_flight = 1;
-    const Policy& cut_for = planned() ? Policy::one_f_one_b : policy();
+    const Policy cut_for = planned() ? Policy::one_f_one_b : policy();
     low = std::max(low, least_by_formula(profile, on_so_many(by, cut_for, by.stages)) - 1);
   }
   // 2. Find some memory that is enough, and the smallest by halves.
@@ -376,7 +378,7 @@ std::optional<Plan> ScheduleChoice::search_orders(const Profile& profile, PlanOp
   if (width == Width::least_memory) {
     begin_with(1);
   } else {
-    for (const Policy* cut_for : {&policy(), &Policy::one_f_one_b}) begin_by(*cut_for, 1);
+    for (const Policy* cut_for : {&Policy::zero_bubble_h1, &Policy::one_f_one_b}) begin_by(*cut_for, 1);
     for (const Policy& of : policies())
       if (const int chunks = default_chunks(of.placement); free && two_stages && of.trains && chunks > 1)
         begin_by(of, chunks);

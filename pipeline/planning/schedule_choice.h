@@ -35,13 +35,15 @@ struct ScheduleChoice {
   bool two_stages = false;
   // Whether limits of memory are for what the formula counts alone (partition/plan/stage_cost.h).
   bool by_formula = false;
+  // How an asynchronous policy predicts its weights, where it does.
+  const PredictionMethod* predict = nullptr;
   // The orders that were found so far, for all copies of this choice.
   std::shared_ptr<OrderMemo> memo = std::make_shared<OrderMemo>();
 
   bool planned() const { return name == planned_order; }
   // Returns the policy that stages are cut for: the named one, or zb-h1 for `auto`. That one parts backwards
   // and allows every rank the same memory.
-  const Policy& policy() const;
+  Policy policy() const;
 
   // Returns what is minimised. Where steps overlap, `auto` orders a step for its period, so it cuts for the
   // period, too, where the makespan was asked for. Asynchronous steps take as long as the slowest stage or

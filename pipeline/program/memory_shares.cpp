@@ -76,9 +76,11 @@ std::vector<MemoryShares> memory_shares(const Schedule& schedule, const Plan& pl
     const MemoryShares rings = ring_shares(rank);
     const int own = int(all.size());
     MemoryShares& shares = all.emplace_back(held_shares(profile, nodes_of_rank(plan, own), trains));
-    for (const auto& [node, count] : older_versions(schedule, plan, own)) {
+    const KeptVersions kept = kept_versions(schedule, plan, own);
+    for (const auto& [node, count] : kept.older) {
       const NodeCost& cost = profile.nodes[size_t(node)].cost;
-      if (cost.param_bytes > 0) shares.versions += count * (cost.param_bytes + cost.prepared_bytes);
+      if (cost.param_bytes > 0)
+        shares.versions += kept.sets(count) * (cost.param_bytes + cost.prepared_bytes);
     }
     if (trains && plan.shard_optimiser) shares.optimiser -= slots_elsewhere(profile, plan, own);
     shares.kept = rings.kept, shares.messages = rings.messages;

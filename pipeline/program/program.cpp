@@ -40,6 +40,11 @@ std::string operands(std::string_view verb, std::span<const BufferId> ids, const
   return fmt::format("  {} {}", verb, fmt::join(names, " "));
 }
 
+std::string words(const WeightVersion& of) {
+  if (of.ahead == 0) return of.behind > 0 ? fmt::format("  weights {} back", of.behind) : "";
+  return fmt::format("  weights {} back, {} ahead", of.behind, of.ahead);
+}
+
 }  // namespace
 
 std::string print(const Program& program, const StepNetwork& network) {
@@ -48,8 +53,7 @@ std::string print(const Program& program, const StepNetwork& network) {
     const RankProgram& rank = program.ranks[r];
     text += fmt::format("rank {}\n", r);
     for (const Instruction& i : rank.instructions)
-      text += fmt::format("  {}{}{}{}\n", print(static_cast<const Action&>(i)),
-                          i.behind > 0 ? fmt::format("  weights {} back", i.behind) : "",
+      text += fmt::format("  {}{}{}{}\n", print(static_cast<const Action&>(i)), words(i.weights),
                           operands("reads", i.reads, i, rank, network),
                           operands("writes", i.writes, i, rank, network));
   }

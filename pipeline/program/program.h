@@ -144,15 +144,20 @@ struct Operands {
   std::vector<BufferId> reads, writes;  // rings only
 };
 
+// A WeightVersion says which of a stage's weights a forward or a backward reads.
+struct WeightVersion {
+  int behind = 0;  // how many updates older than the newest they are
+  int ahead = 0;   // by how many steps they are predicted from there; 0: they are as they were
+};
+
 struct Instruction : Action {
   std::span<const BufferId> reads, writes;
   int channel = -1;  // of a message: with the micro-batch, its name between the two ranks
   // Of a recv: the index of the instruction after which nothing needs what its copy held before, so that the
   // receive may be posted; −1 where the copy is free from the beginning.
   int freed_by = -1;
-  int step = 0;  // of those that the schedule has in a row
-  // Of a forward or a backward: how many updates older than the newest the weights are that it reads.
-  int behind = 0;
+  int step = 0;                // of those that the schedule has in a row
+  WeightVersion weights = {};  // that a forward or a backward reads
 };
 
 struct RankProgram {

@@ -14,19 +14,20 @@ void add_versions(RankProgram& rank, const Schedule& schedule) {
     if (i.verb == Verb::update) ++done;
     if (!computes(i.verb)) continue;
     const bool newest = i.verb != Verb::forward && !schedule.stashes;
-    i.behind = done - i.step + (newest ? 0 : schedule.delay(i.stage));
-    if (i.behind < 0)
+    const int delay = newest ? 0 : schedule.delay(i.stage);
+    i.weights = {.behind = done - i.step + delay, .ahead = schedule.predict ? delay : 0};
+    if (i.weights.behind < 0)
       throw Error(fmt::format("schedule: {} reads weights that no update before it has made", print(i)),
                   "put the update before it, or give a larger delay", ExitCode::usage);
   }
 }
 
-std::map<int, int> older_versions(const Schedule& schedule, const Plan& plan, int rank) {
-  std::map<int, int> of_node;
+KeptVersions kept_versions(const Schedule& schedule, const Plan& plan, int rank) {
+  KeptVersions kept{.predict = schedule.predict};
   for (const int s : stages_of_rank(plan, rank))
     for (const int n : plan.stages[size_t(s)].nodes)
-      if (schedule.delay(s) > 0) of_node[n] = schedule.delay(s);
-  return of_node;
+      if (schedule.delay(s) > 0) kept.older[n] = schedule.delay(s);
+  return kept;
 }
 
 }  // namespace antichain

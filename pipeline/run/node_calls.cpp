@@ -1,6 +1,7 @@
 #include "pipeline/run/node_calls.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "framework/backend.h"
@@ -8,7 +9,7 @@
 namespace antichain {
 
 NodeCalls::NodeCalls(RankModel& model, std::vector<NodeId> nodes, const StageMemory& memory, const Seat& seat,
-                     Mode mode, StepDevice& device)
+                     Mode mode, StepDevice& device, int delay)
     : model_(model),
       nodes_(std::move(nodes)),
       graph_(model.graph()),
@@ -17,6 +18,7 @@ NodeCalls::NodeCalls(RankModel& model, std::vector<NodeId> nodes, const StageMem
       seat_(seat),
       mode_(mode),
       device_(device),
+      delay_(delay),
       whole_(context_, memory, memory.tensors().whole, device),
       parted_(context_, memory, memory.tensors().parted, device) {
   if (mode != Mode::train || !device.updates_at_once()) return;
@@ -50,8 +52,8 @@ DropoutKey NodeCalls::dropout_key(int m) const {
   return {input.seed, input.step, of_step * uint64_t(graph_.microbatch()), device_.numbers()};
 }
 
-void NodeCalls::forward(int m, int behind, NodeObserver& observer) {
-  behind_ = behind;
+void NodeCalls::forward(int m, const WeightVersion& version, NodeObserver& observer) {
+  weights_ = version;
   for (NodeId id : nodes_) {
     const Node& node = graph_[id];
     std::vector<Tensor> x;
@@ -66,7 +68,7 @@ void NodeCalls::forward(int m, int behind, NodeObserver& observer) {
 
 void NodeCalls::call_forward(NodeId id, int m, std::span<const Tensor> x, const Results& to, Verb verb) {
   const NodeState& state = model_[id];
-  const NodeWeights& weights = state.weights(behind_);
+  const NodeWeights& weights = state.weights(weights_);
   timer_->around(id, verb, m, [&] {
     state.kernel->forward(context_, {.x = x,
                                      .params = weights.params,
@@ -91,8 +93,9 @@ void NodeCalls::recompute(NodeId id, int m, const BackwardTensors& form, Verb ve
   device_.between_nodes();
 }
 
-void NodeCalls::backward(int m, Verb half, int behind, NodeObserver& observer, int first, int end) {
-  behind_ = behind;
+void NodeCalls::backward(int m, Verb half, const WeightVersion& version, NodeObserver& observer, int first,
+                         int end) {
+  weights_ = version;
   const Halves halves{half != Verb::backward_weight, half != Verb::backward_input};
   GradientFolds& folds = half == Verb::backward ? whole_ : parted_;
   const BackwardTensors& form = memory_.tensors().backward(half);
@@ -107,7 +110,7 @@ void NodeCalls::backward(int m, Verb half, int behind, NodeObserver& observer, i
 
 void NodeCalls::backward_again(int m, Verb half, NodeObserver& observer) {
   again_ = true;
-  backward(m, half, behind_, observer, 0, nodes());
+  backward(m, half, weights_, observer, 0, nodes());
   again_ = false;
 }
 
@@ -124,15 +127,15 @@ void NodeCalls::backward_node(NodeId id, int m, Halves halves, const BackwardTen
   const auto stash = memory_.stash(form, id, m), statistics = memory_.statistics(id, m);
   Backward call{
       .x = x,
-      .params = state.weights(behind_).params,
-      .prepared = state.weights(behind_).prepared,
+      .params = state.weights(weights_).params,
+      .prepared = state.weights(weights_).prepared,
       .stash = stash,
       .statistics = statistics,
       .into = m % seat_.microbatches_of_step() == seat_.replica ? Into::overwrite : Into::accumulate,
       .loss_scale = float(input_of(m).loss_weight(graph_, id) / input_of(m).batch),
       .dropout = dropout_key(m)};
   // A backward that does not read its forward's weights comes right before the update of its own step.
-  if (behind_ == 0 && !state.older.empty()) call.forward_params = state.older.back().params;
+  if (weights_.behind == 0 && !state.older.empty()) call.forward_params = state.older.back().params;
   if (node.lowering.keeps_y) call.y = memory_.output(form, id, m);
   if (node.role() != Role::loss) {
     call.dy = folds.output_gradient(id, m, halves.input);
@@ -177,7 +180,8 @@ void NodeCalls::call_halves(NodeId id, int m, Backward& call, std::span<const Te
 
 void NodeCalls::update(int step) {
   const StepInput& input = inputs_[size_t(step)];
-  const Rate rate = device_.numbers() ? Rate(device_.numbers()) : Rate(input.rate, input.step);
+  const Rate given = device_.numbers() ? Rate(device_.numbers()) : Rate(input.rate, input.step);
+  const Rate rate = given.times(float(std::pow(std::max(1, delay_), -input.delay_power)));
   const bool at_once = at_once_ && !timer_->listens();
   for (NodeId id : nodes_) {
     if (!graph_[id].signature.statistics.empty() && !(at_once && absorb_at_once_))
@@ -187,6 +191,8 @@ void NodeCalls::update(int step) {
   }
   if (at_once && absorb_at_once_) absorb_at_once_->run(context_);
   if (at_once) model_.update(nodes_, *at_once_, rate);
+  model_.predict(nodes_, rate);
+  if (input.synchronous) model_.forget_older(nodes_);
 }
 
 void NodeCalls::absorb(NodeId id, int step) {

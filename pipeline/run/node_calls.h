@@ -22,26 +22,26 @@ namespace antichain {
 
 class NodeCalls {
  public:
-  // It calls the nodes of one of the rank's stages, ascending. Everything else that is referred to must
-  // outlive it.
-  NodeCalls(RankModel&, std::vector<NodeId> nodes, const StageMemory&, const Seat&, Mode, StepDevice&);
+  // It calls the nodes of one of the rank's stages, ascending, which trains with weights that are `delay`
+  // updates old. Everything else that is referred to must outlive it.
+  NodeCalls(RankModel&, std::vector<NodeId> nodes, const StageMemory&, const Seat&, Mode, StepDevice&,
+            int delay = 0);
 
   // Begins one step, or several in a row. The timer, the inputs and the spoil must live until they end.
   void begin_steps(std::span<const StepInput>, NodeTimer&, const Spoil&);
 
-  // `behind` says of how many updates ago the weights are that are read.
-  void forward(int microbatch, int behind, NodeObserver&);
+  void forward(int microbatch, const WeightVersion&, NodeObserver&);
   int nodes() const { return int(nodes_.size()); }
   // Calls both halves with Verb::backward, else the one that `half` names: of the nodes at the positions from
   // `first` to before `end`.
-  void backward(int microbatch, Verb half, int behind, NodeObserver&, int first, int end);
+  void backward(int microbatch, Verb half, const WeightVersion&, NodeObserver&, int first, int end);
   // Absorbs the statistics of all micro-batches of the step, and updates the weights.
   void update(int step = 0);
 
   // These do the last forward or backward once more, right away, while all that it read is still there.
   // Outputs and sums of gradients are written again with the same bits, and gradients of weights go
   // elsewhere.
-  void forward_again(int microbatch, NodeObserver& observer) { forward(microbatch, behind_, observer); }
+  void forward_again(int microbatch, NodeObserver& observer) { forward(microbatch, weights_, observer); }
   void backward_again(int microbatch, Verb half, NodeObserver&);
 
  private:
@@ -73,6 +73,7 @@ class NodeCalls {
   const Seat seat_;
   const Mode mode_;
   StepDevice& device_;
+  const int delay_;
   GradientFolds whole_, parted_;     // of the backward's two forms
   std::unique_ptr<Update> at_once_;  // of all parameters of the nodes, where the device has such a launch
   std::unique_ptr<Absorption> absorb_at_once_;            // likewise of all statistics
@@ -80,8 +81,8 @@ class NodeCalls {
   std::span<const StepInput> inputs_;                     // of the steps
   NodeTimer* timer_ = nullptr;
   const Spoil* spoil_ = nullptr;
-  bool again_ = false;  // gradients of weights go elsewhere
-  int behind_ = 0;      // what is called reads weights of so many updates ago
+  bool again_ = false;     // gradients of weights go elsewhere
+  WeightVersion weights_;  // that is read
 };
 
 }  // namespace antichain

@@ -32,9 +32,27 @@ void check_versions(const RankModel& model, const Plan& plan, const Schedule& sc
   if (!model.context().backend().host_memory())
     throw Error("the schedule trains with older weights, which works on CPU ranks so far",
                 "give --device cpu, or a synchronous schedule", ExitCode::usage);
-  for (const auto& [id, count] : older_versions(schedule, plan, rank)) {
+  if (model.shards().of_state())
+    throw Error(
+        "the plan shards the optimiser, and the schedule trains with older weights, of which each "
+        "replica would have a part",
+        "plan with --shard-optimiser off", ExitCode::usage);
+  const KeptVersions kept = kept_versions(schedule, plan, rank);
+  for (const auto& [id, count] : kept.older) {
     const std::vector<NodeWeights>& older = model[id].older;
     ANTICHAIN_CHECK(older.empty() || int(older.size()) == count, "the model has the schedule's versions");
+  }
+  const std::vector<int> stage_of = plan.stage_of(model.graph().size());
+  for (const auto& [name, uses] : model.graph().shared()) {
+    std::set<int> delays;
+    for (const ParamUse& use : uses) delays.insert(schedule.delay(stage_of[size_t(use.node)]));
+    delays.erase(0);  // which predict nothing
+    if (schedule.predict && delays.size() > 1)
+      throw Error(
+          fmt::format("stages of different delays share the weight '{}', and each would predict it by "
+                      "other steps",
+                      name),
+          "give --predict none, or another cut by --plan", ExitCode::usage);
   }
   if (schedule.stashes) return;
   for (const NodeId id : model.nodes())
@@ -70,7 +88,8 @@ StageRunner::StageRunner(RankModel& model, const Profile& profile, const Plan& p
   for (const Seat& seat : own().seats) {
     const StageMemory& memory = memory_.of(seat.stage);
     const std::vector<NodeId>& nodes = plan.stages[size_t(seat.stage)].nodes;
-    const auto [calls, added] = calls_.try_emplace(seat.stage, model, nodes, memory, seat, mode, *device_);
+    const auto [calls, added] = calls_.try_emplace(seat.stage, model, nodes, memory, seat, mode, *device_,
+                                                   schedule.delay(seat.stage));
     watched.stages[seat.stage] = {nodes, &memory, &calls->second, sent_nodes(own(), seat.stage)};
     feeds_[seat.stage] = device_->make_feed(graph_, memory, seat);
     if (mode == Mode::train && seat.replicas > 1) {
@@ -223,7 +242,7 @@ void StageRunner::start(const Action& action, const std::function<void()>& nodes
 
 void StageRunner::forward(const Instruction& action) {
   start(
-      action, [&] { calls_.at(action.stage).forward(action.microbatch, action.behind, *this); },
+      action, [&] { calls_.at(action.stage).forward(action.microbatch, action.weights, *this); },
       [&] { numbers_->check_forward(action.stage, action.microbatch); });
   numbers_->forward_started(action.stage, action.microbatch);
 }
@@ -237,12 +256,12 @@ void StageRunner::backward(const Instruction& action, size_t index) {
     Action part = action;
     part.bucket = k;
     const int first = buckets_[size_t(k)].first;
-    start(part, [&] { calls.backward(action.microbatch, action.verb, action.behind, *this, first, end); },
+    start(part, [&] { calls.backward(action.microbatch, action.verb, action.weights, *this, first, end); },
           {});
     sum_->begin(k, transport_);
   }
   start(
-      action, [&] { calls.backward(action.microbatch, action.verb, action.behind, *this, 0, end); },
+      action, [&] { calls.backward(action.microbatch, action.verb, action.weights, *this, 0, end); },
       [&] { numbers_->check_backward(action.stage, action.microbatch, action.verb); });
   if (last) sum_->begin(sum_->buckets() - 1, transport_);
 }

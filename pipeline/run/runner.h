@@ -48,7 +48,7 @@ class StageRunner : private NodeObserver {
   // plan and schedule. Collective where the transport is ordered: the ranks then agree on the order of
   // messages, and it throws Error when they find different ones. It also throws Error for a plan or a
   // schedule that does not fit the model, and where older weights can't be kept or be told apart. The model
-  // must keep as many of them as the schedule says (older_versions).
+  // must keep as many of them as the schedule says (kept_versions).
   StageRunner(RankModel&, const Profile& profile, const Plan&, const Schedule&, Mode, Transport&);
 
   // Runs one step. Collective over the ranks of the schedule. Throws Error when samples can't be had, when a

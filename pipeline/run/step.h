@@ -53,6 +53,10 @@ struct StepInput {
   bool traced = false;
   int padding = 0;  // of the samples, at the end: they count nothing
   StepMeans means = {};
+  // Of asynchronous training: the rate of a stage is divided by its delay to this power (PipeMare's T1: Yang
+  // et al., "PipeMare: Asynchronous Pipeline Parallel DNN Training", MLSys 2021).
+  double delay_power = 0;
+  bool synchronous = false;  // older weights become the newest with the update, so the next step has no delay
 
   double loss_weight(const Graph& graph, NodeId id) const {
     const auto found = means.loss_weights.find(id);

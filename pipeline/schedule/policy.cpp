@@ -11,6 +11,7 @@
 
 #include "framework/error.h"
 #include "framework/known_names.h"
+#include "framework/prediction.h"
 #include "pipeline/schedule/orders/orders.h"
 #include "pipeline/schedule/schedule_passes.h"
 
@@ -82,7 +83,6 @@ constexpr Policy table[] = {
      .next_microbatches = orders::two_a_rank},
     {.name = "2bw",
      .citation = narayanan_2021,
-     .replicas = false,
      .delay = orders::one_update,
      .orders = orders::without_flush,
      .in_flight = one_f_one_b_in_flight,
@@ -134,6 +134,12 @@ constinit const Policy Policy::one_f_one_b = *find("1f1b");
 constinit const Policy Policy::gpipe = *find("gpipe");
 constinit const Policy Policy::zero_bubble_h1 = *find("zb-h1");
 constinit const Policy Policy::forward_only = *find("forward-only");
+
+Policy Policy::predicting(const PredictionMethod* method) const {
+  Policy changed = *this;
+  if (method) changed.predict = method, changed.stashes = method->stashes;
+  return changed;
+}
 
 ComputeOrders Policy::compute_orders(const Seats& seats) const {
   std::vector<std::vector<int>> stages;

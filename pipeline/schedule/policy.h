@@ -24,6 +24,9 @@ struct Policy {
   // synchronous training. It is null where training is synchronous.
   int (*delay)(int stage, int stages) = nullptr;
   bool stashes = true;  // whether a backward reads the weights of its forward, and not the newest
+  // How the weights that a stage trains with are predicted, where they are; the method says what a backward
+  // reads. No row of the table has one: see predicting().
+  const PredictionMethod* predict = nullptr;
   // This makes the order; compute_orders calls it.
   ComputeOrders (*orders)(const Seats&) = nullptr;
   // This says how many micro-batches of a stage that order begins before it finishes the first. Where there
@@ -34,6 +37,8 @@ struct Policy {
   int (*next_microbatches)(int microbatches, int ranks) = nullptr;
 
   bool asynchronous() const { return delay != nullptr; }
+  // Returns the policy with predictions by this method, if any.
+  Policy predicting(const PredictionMethod*) const;
   // Returns the forwards and backwards of every rank, in their order. Throws Error when the policy is not for
   // such a plan or number of micro-batches.
   ComputeOrders compute_orders(const Seats&) const;

@@ -165,8 +165,12 @@ Schedule complete(const ComputeOrders& orders, const Crossing& crossing, const S
 int steps_in_a_row(const Policy& policy, const Crossing& crossing, int microbatches) {
   constexpr int microbatches_a_rank = 100, most_microbatches = 4096;
   int ranks = 0;
-  for (const auto& of_stage : crossing.ranks) ranks = std::max(ranks, 1 + std::ranges::max(of_stage));
-  if (!policy.asynchronous() || ranks == 1 || !crossing.weights.empty()) return 1;
+  bool wait = !crossing.weights.empty();
+  for (int s = 0; s < crossing.stages(); ++s) {
+    ranks = std::max(ranks, 1 + std::ranges::max(crossing.ranks[size_t(s)]));
+    wait = wait || crossing.replicas(s) > 1;
+  }
+  if (!policy.asynchronous() || ranks == 1 || wait) return 1;
   const int all = std::min(microbatches_a_rank * (ranks - 1), most_microbatches - microbatches);
   return std::max(1, (all + microbatches - 1) / microbatches);
 }
@@ -177,7 +181,7 @@ Schedule compose(const Crossing& crossing, const Policy& policy, int microbatche
   Schedule schedule = complete(policy.compute_orders(seats), crossing, seats, microbatches * steps, steps);
   for (int s = 0; policy.asynchronous() && s < crossing.stages(); ++s)
     schedule.delays.push_back(policy.delay(s, crossing.stages()));
-  schedule.stashes = policy.stashes;
+  schedule.stashes = policy.stashes, schedule.predict = policy.predict;
   return schedule;
 }
 

@@ -19,6 +19,8 @@
 
 namespace antichain {
 
+struct PredictionMethod;
+
 enum class Verb {
   load,             // L  put the micro-batch's samples into the input nodes this stage uses
   recv,             // R  wait until a message has arrived (it was posted earlier)
@@ -83,6 +85,7 @@ struct Schedule {
   // depend neither on time nor on where the pipeline drains. Else it is empty.
   std::vector<int> delays = {};
   bool stashes = true;  // whether backwards read the same weights; else they read the newest
+  const PredictionMethod* predict = nullptr;  // how these weights are predicted, where they are
 
   int microbatches_of_step() const { return microbatches / steps; }
   int delay(int stage) const { return delays.empty() ? 0 : delays[size_t(stage)]; }

@@ -2,7 +2,8 @@
 //
 // A line "steps" says that the micro-batches are those of so many steps in a row.
 // A line "delays" names by stage how many updates old the weights are that it trains with, where any are not
-// the newest; "forward-delays" says that only its forwards read them.
+// the newest; "forward-delays" says that only its forwards read them. A line "predict" after it names how
+// these weights are predicted.
 //
 //   word      = stage letter [micro-batch, or the bucket of an all-reduce] [":" message arrow rank]
 //   message   = "a" node                 the output of a node (a number, as in the plan)
@@ -30,6 +31,7 @@
 #include <sstream>
 
 #include "framework/error.h"
+#include "framework/prediction.h"
 #include "pipeline/schedule/schedule.h"
 
 namespace antichain {
@@ -61,7 +63,7 @@ constexpr std::string_view flows = "agw";  // in their order
 constexpr int largest_number = 9'999'999;
 constexpr int largest_microbatches = 65'536;
 constexpr int largest_delay = 1'024;
-constexpr std::string_view delays = "delays", forward_delays = "forward-delays";
+constexpr std::string_view delays = "delays", forward_delays = "forward-delays", predict = "predict";
 
 bool has(const Schedule& schedule, Verb verb) {
   return std::ranges::any_of(schedule.ranks, [&](const auto& actions) {
@@ -182,10 +184,12 @@ class Parser {
         read_steps(words);
       else if (first == delays || first == forward_delays)
         read_delays(words, first);
+      else if (first == predict)
+        read_predict(words);
       else if (first == "rank")
         read_rank(words);
       else
-        fail(first, "a line starts with \"microbatches\", \"steps\", \"delays\", \"rank\" or #");
+        fail(first, "a line starts with \"microbatches\", \"steps\", \"delays\", \"predict\", \"rank\" or #");
     }
     if (schedule_.microbatches == 0) fail("", "the line \"microbatches <number>\" is missing");
     if (schedule_.ranks.empty()) fail("", "there is no line \"rank 0: …\"");
@@ -237,6 +241,23 @@ class Parser {
     }
     if (schedule_.delays.empty()) fail(first, "a delay for each stage is missing");
     schedule_.stashes = first == delays;
+  }
+
+  void read_predict(std::istringstream& words) {
+    std::string name, more;
+    words >> name;
+    if (schedule_.delays.empty())
+      fail(fmt::format("{} {}", predict, name), "the line \"delays\" comes first");
+    if (!schedule_.ranks.empty() || schedule_.predict)
+      fail(fmt::format("{} {}", predict, name), "comes once, before the ranks");
+    const auto known = std::ranges::find(prediction_methods(), name, &PredictionMethod::name);
+    if (known == prediction_methods().end())
+      fail(fmt::format("{} {}", predict, name), "there is no such prediction");
+    if (words >> more) fail(more, "nothing may follow the prediction");
+    if (known->stashes != schedule_.stashes)
+      fail(fmt::format("{} {}", predict, name),
+           fmt::format("its delays are \"{}\"", known->stashes ? delays : forward_delays));
+    schedule_.predict = &*known;
   }
 
   void read_rank(std::istringstream& words) {
@@ -295,6 +316,7 @@ std::string print(const Schedule& schedule) {
   if (!schedule.delays.empty())
     text +=
         fmt::format("{} {}\n", schedule.stashes ? delays : forward_delays, fmt::join(schedule.delays, " "));
+  if (schedule.predict) text += fmt::format("{} {}\n", predict, schedule.predict->name);
   for (size_t r = 0; r < schedule.ranks.size(); ++r) {
     text += fmt::format("rank {}:", r);
     for (const Action& action : schedule.ranks[r]) text += " " + print(action);

@@ -106,8 +106,9 @@ MemoryNeed step_need(const Graph& graph, const Optimiser& optimiser, const Profi
                                   mode == Mode::train ? update_scratch_bytes(optimiser, graph[id]) : 0});
     need.code += graph[id].lowering.code_bytes;
   }
-  for (const auto& [id, count] : older_versions(schedule, plan, rank))
-    need.step.versions += count * version_bytes(graph[id]);
+  const KeptVersions kept = kept_versions(schedule, plan, rank);
+  for (const auto& [id, count] : kept.older)
+    need.step.versions += kept.sets(count) * version_bytes(graph[id]);
   return need;
 }
 

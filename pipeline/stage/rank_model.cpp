@@ -12,13 +12,12 @@
 namespace antichain {
 
 RankModel::RankModel(const Graph& lowered, std::vector<NodeId> nodes, Context& context, uint64_t seed,
-                     std::shared_ptr<const Optimiser> optimiser, Shards shards,
-                     const std::map<NodeId, int>& versions)
+                     std::shared_ptr<const Optimiser> optimiser, Shards shards, const KeptVersions& versions)
     : graph_(lowered), context_(context), optimiser_(std::move(optimiser)), shards_(std::move(shards)) {
   own(std::move(nodes), [&](const Node& node, const ParamSpec& param, Layout layout) {
     return draw(node, param, layout, seed);
   });
-  for (const auto& [id, count] : versions) add_older(id, count);
+  for (const auto& [id, count] : versions.older) add_versions(id, count, versions.predict);
   begin_run();
   prepare();
 }
@@ -84,35 +83,62 @@ NodeState RankModel::make(const Node& node, const FirstValue& first_value) {
 }
 
 // What is not trained is the same in all versions.
-void RankModel::add_older(NodeId id, int count) {
-  NodeState& state = state_.at(id);
-  if (state.buffers.empty() && !trains(graph_[id])) return;
+NodeWeights RankModel::room_for_weights(NodeId id) const {
+  const NodeState& state = state_.at(id);
   const auto room = [&](const Tensor& t) { return context_.backend().tensor(t.spec()); };
-  for (int k = 0; k < count; ++k) {
-    NodeWeights& older = state.older.emplace_back();
-    for (size_t i = 0; i < state.params.size(); ++i)
-      older.params.push_back(state.gradients[i] ? room(state.params[i]) : state.params[i]);
-    std::ranges::transform(state.buffers, std::back_inserter(older.buffers), room);
-    std::ranges::transform(state.prepared, std::back_inserter(older.prepared), room);
-  }
+  NodeWeights made;
+  for (size_t i = 0; i < state.params.size(); ++i)
+    made.params.push_back(state.gradients[i] ? room(state.params[i]) : state.params[i]);
+  std::ranges::transform(state.buffers, std::back_inserter(made.buffers), room);
+  std::ranges::transform(state.prepared, std::back_inserter(made.prepared), room);
+  return made;
 }
 
-void RankModel::copy_weights(NodeId id, const NodeWeights& to) const {
-  const NodeState& state = state_.at(id);
-  const auto copy = [&](const std::vector<Tensor>& from, const std::vector<Tensor>& into) {
-    for (size_t i = 0; i < from.size(); ++i)
-      if (from[i].raw() != into[i].raw()) context_.backend().copy(context_, from[i], into[i]);
+void RankModel::add_versions(NodeId id, int older, const PredictionMethod* predict) {
+  NodeState& state = state_.at(id);
+  if (state.buffers.empty() && !trains(graph_[id])) return;
+  for (int k = 0; k < older; ++k) state.older.push_back(room_for_weights(id));
+  if (!predict) return;
+  ANTICHAIN_CHECK(!shards_.of_state(), "a prediction reads whole slots");
+  state.ahead = room_for_weights(id);
+  const std::shared_ptr<const Optimiser> pass = prediction_of(optimiser_, *predict, older);
+  std::vector<Trained> all;
+  for (size_t i = 0; i < state.params.size(); ++i) {
+    if (!state.gradients[i]) continue;
+    const ParamSpec& spec = graph_[id].signature.params[i];
+    std::vector<Tensor> slots = state.slots[i];
+    slots.resize(slots_of(*pass, spec).size());  // without the average's
+    all.push_back(
+        {state.ahead->params[i], state.params[i], std::move(slots), {}, full_name(graph_[id], spec)});
+  }
+  state.predict = context_.backend().make_update(pass, context_, std::move(all));
+}
+
+void RankModel::copy_weights(const NodeWeights& from, const NodeWeights& to) const {
+  const auto copy = [&](const std::vector<Tensor>& of, const std::vector<Tensor>& into) {
+    for (size_t i = 0; i < of.size(); ++i)
+      if (of[i].raw() != into[i].raw()) context_.backend().copy(context_, of[i], into[i]);
   };
-  copy(state.params, to.params);
-  copy(state.buffers, to.buffers);
-  copy(state.prepared, to.prepared);
+  copy(from.params, to.params);
+  copy(from.buffers, to.buffers);
+  copy(from.prepared, to.prepared);
 }
 
 void RankModel::keep_weights() {
   for (auto& [id, state] : state_) {
     if (state.older.empty()) continue;
     std::rotate(state.older.begin(), state.older.end() - 1, state.older.end());
-    copy_weights(id, state.older.front());
+    copy_weights(state.weights({.behind = 0, .ahead = 1}), state.older.front());
+  }
+}
+
+void RankModel::predict(const std::vector<NodeId>& nodes, const Rate& rate) {
+  for (const NodeId id : nodes) {
+    NodeState& state = state_.at(id);
+    if (!state.ahead) continue;
+    copy_weights(state, *state.ahead);
+    state.predict->run(context_, rate);
+    if (!state.prepared.empty()) state.kernel->prepare(context_, state.ahead->params, state.ahead->prepared);
   }
 }
 
@@ -187,9 +213,16 @@ std::unique_ptr<Update> RankModel::make_update(const std::vector<NodeId>& nodes)
   return context_.backend().make_update(optimiser_, context_, std::move(all));
 }
 
+void RankModel::forget_older(const std::vector<NodeId>& nodes) {
+  for (const NodeId id : nodes) {
+    const NodeState& state = state_.at(id);
+    for (const NodeWeights& older : state.older) copy_weights(state, older);
+    if (state.ahead) copy_weights(state, *state.ahead);
+  }
+}
+
 void RankModel::begin_run() {
-  for (const auto& [id, state] : state_)
-    for (const NodeWeights& older : state.older) copy_weights(id, older);
+  forget_older(nodes_);
   if (!averaged(*optimiser_)) return;
   for (const auto& [id, state] : state_)
     for (size_t i = 0; i < state.params.size(); ++i)
@@ -216,8 +249,10 @@ bool RankModel::swap_averages() {
 void RankModel::prepare() {
   for (auto& [id, state] : state_) {
     prepare(state);
+    if (state.prepared.empty()) continue;
     for (const NodeWeights& older : state.older)
-      if (!older.prepared.empty()) state.kernel->prepare(context_, older.params, older.prepared);
+      state.kernel->prepare(context_, older.params, older.prepared);
+    if (state.ahead) state.kernel->prepare(context_, state.ahead->params, state.ahead->prepared);
   }
 }
 

@@ -14,6 +14,7 @@
 #include "framework/backend.h"
 #include "framework/graph.h"
 #include "pipeline/program/shards.h"
+#include "pipeline/program/weight_versions.h"
 
 namespace antichain {
 
@@ -37,12 +38,17 @@ struct NodeState : NodeWeights {  // the newest
   // Whether a parameter is one that an earlier node of the rank has. Then value and slots are the same
   // tensors, and that node's update is the only one. Gradients are always the node's own.
   std::vector<bool> again;
-  // Where training is asynchronous: the weights before the last update, before the one before it, …
+  // Where training is asynchronous: the weights before the last update, before the one before it, … Where
+  // weights are predicted, these are the predictions that were made of them, and `ahead` is that of the
+  // newest, made by an update of the others' slots.
   std::vector<NodeWeights> older;
+  std::optional<NodeWeights> ahead;
+  std::unique_ptr<Update> predict = {};
 
-  // Returns those of so many updates ago. What no update changes has one version.
-  const NodeWeights& weights(int behind) const {
-    return behind == 0 || older.empty() ? *this : older[size_t(behind) - 1];
+  // Returns those that an action reads. What no update changes has one version.
+  const NodeWeights& weights(const WeightVersion& of) const {
+    if (of.behind > 0 && !older.empty()) return older[size_t(of.behind) - 1];
+    return of.ahead > 0 && ahead ? *ahead : *this;
   }
 };
 
@@ -52,11 +58,10 @@ class RankModel {
   // whichever rank they live. Throws Error when the backend has no kernel for an operator, no update for the
   // optimiser, or no memory. The graph and the context must outlive the model. With shards of the optimiser's
   // state, the model has this replica's, and an update leaves the other replicas' parts of the weights and
-  // all that is prepared of weights as they are (pipeline/run/shard_exchange.h). It keeps as many older
-  // versions of a node's weights as `versions` say (pipeline/program/weight_versions.h).
+  // all that is prepared of weights as they are (pipeline/run/shard_exchange.h). It keeps the versions of
+  // weights that are asked for.
   RankModel(const Graph& lowered, std::vector<NodeId> nodes, Context&, uint64_t seed,
-            std::shared_ptr<const Optimiser> = default_optimiser(), Shards = {},
-            const std::map<NodeId, int>& versions = {});
+            std::shared_ptr<const Optimiser> = default_optimiser(), Shards = {}, const KeptVersions& = {});
 
   // Has other nodes from now on, ascending. Those that it had before keep their state. Weights, slots and
   // buffers of the others are memory whose content the caller sets before it calls prepare(). The model has
@@ -93,11 +98,17 @@ class RankModel {
   std::unique_ptr<Update> make_update(const std::vector<NodeId>& nodes) const;
   // Has every kernel prepare its parameters. Call it after setting their values in any other way.
   void prepare();
-  // Makes the newest weights the youngest of the older ones, where there are any. Call it before each update.
+  // Makes the newest weights, or what is predicted of them, the youngest of the older ones, where there are
+  // any. Call it before each update.
   void keep_weights();
+  // Predicts the weights of these nodes anew, where they are predicted. Call it after each update.
+  void predict(const std::vector<NodeId>& nodes, const Rate&);
+  // Sets older and predicted weights of these nodes to the newest.
+  void forget_older(const std::vector<NodeId>& nodes);
 
-  // Sets older weights, and the average of the weights that the optimiser may keep (framework/averaged.h), to
-  // the weights. Call it after giving a new run its weights, and prepare() after it.
+  // Sets older and predicted weights, and the average of the weights that the optimiser may keep
+  // (framework/averaged.h), to the weights. Call it after giving a new run its weights, and prepare() after
+  // it.
   void begin_run();
   // Exchanges weights and averages, and prepares what they are now, unless other replicas have parts of them
   // (swap_averages in pipeline/run/shard_exchange.h). Returns false where there are no averages.
@@ -112,8 +123,9 @@ class RankModel {
   void own(std::vector<NodeId> nodes, const FirstValue&);
   NodeState make(const Node&, const FirstValue&);
   void prepare(NodeState&);
-  void add_older(NodeId, int count);
-  void copy_weights(NodeId, const NodeWeights& to) const;
+  NodeWeights room_for_weights(NodeId) const;
+  void add_versions(NodeId, int older, const PredictionMethod*);
+  void copy_weights(const NodeWeights& from, const NodeWeights& to) const;
   void lay_out_gradients();
   std::vector<Trained> trained(NodeId) const;
   void prepare_after_update(NodeId);

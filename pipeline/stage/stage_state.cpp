@@ -28,12 +28,17 @@ std::vector<ParamUse> uses(const Graph& graph, const StateEntry& e, bool all) {
              : std::vector<ParamUse>{{e.node, e.index}};
 }
 
-// Names the group of the weights of so many updates ago.
-constexpr std::string_view behind_group = "behind-";
-std::string behind(size_t updates) { return fmt::format("{}{}", behind_group, updates); }
+// Names the group of the weights of so many updates ago, or of what was predicted of them.
+constexpr std::string_view behind_group = "behind-", predicted_group = "predicted-";
+std::string version(bool predicted, size_t updates) {
+  return fmt::format("{}{}", predicted ? predicted_group : behind_group, updates);
+}
+bool is_version(std::string_view path) {
+  return path.starts_with(behind_group) || path.starts_with(predicted_group);
+}
 
 struct Entry {
-  std::string name, group;  // the slot's name, "behind-K" for an older version, else ""
+  std::string name, group;  // the slot's name, that of an older version, else ""
   const ParamSpec* spec = nullptr;
   Tensor value;             // the stage's own
   ParamUse use;             // of a parameter, where it is
@@ -75,11 +80,19 @@ std::vector<Entry> entries(const RankModel& model, bool copies) {
   for (const StateEntry& e : state_entries(model.graph()))
     for (const ParamUse& at : uses(model.graph(), e, copies)) {
       if (!model.owns(at.node)) continue;
-      const std::vector<NodeWeights>& older = model[at.node].older;
-      for (size_t k = 0; k < older.size(); ++k) {
-        const Tensor& value = (e.buffer ? older[k].buffers : older[k].params)[size_t(at.param)];
-        all.push_back({e.name, behind(k + 1), e.spec, value, at, value.spec(), {0, value.bytes()}});
-      }
+      const NodeState& state = model[at.node];
+      const auto add = [&](const NodeWeights& of, size_t updates) {
+        const Tensor& value = (e.buffer ? of.buffers : of.params)[size_t(at.param)];
+        all.push_back({e.name,
+                       version(state.ahead.has_value(), updates),
+                       e.spec,
+                       value,
+                       at,
+                       value.spec(),
+                       {0, value.bytes()}});
+      };
+      if (state.ahead) add(*state.ahead, 0);
+      for (size_t k = 0; k < state.older.size(); ++k) add(state.older[k], k + 1);
     }
   return all;
 }
@@ -105,8 +118,9 @@ const CheckpointFile& file_with(const Manifest& manifest, const CheckpointTensor
                     "it is a checkpoint of another network");
       }
   throw Error(fmt::format("{} has no tensor '{}'", checkpoint, wanted.path),
-              wanted.path.starts_with(behind_group)
-                  ? "its run had other delays: resume with its --schedule, and with its cut by --plan"
+              is_version(wanted.path)
+                  ? "its run had other delays: resume with its --schedule and --predict, and with its cut by "
+                    "--plan"
                   : "it is a checkpoint of another network");
 }
 
@@ -115,13 +129,18 @@ void check_versions(const RankModel& model, const Manifest& manifest, const std:
   std::set<std::string> there;
   for (const CheckpointFile& file : manifest.files)
     for (const CheckpointTensor& tensor : file.tensors)
-      if (tensor.path.starts_with(behind_group)) there.insert(tensor.path);
-  for (const StateEntry& e : state_entries(model.graph()))
-    if (const size_t most = model.owns(e.node) ? model[e.node].older.size() : 0;
-        model.owns(e.node) && there.contains(path_of(behind(most + 1), e.name)))
-      throw Error(fmt::format("{} has '{}', weights older than this run trains with", checkpoint,
-                              path_of(behind(most + 1), e.name)),
-                  "resume with the --schedule and the cut of its run", ExitCode::usage);
+      if (is_version(tensor.path)) there.insert(tensor.path);
+  for (const StateEntry& e : state_entries(model.graph())) {
+    if (!model.owns(e.node)) continue;
+    const NodeState& state = model[e.node];
+    for (const bool predicted : {false, true}) {
+      const bool has = predicted == state.ahead.has_value();
+      const std::string next = path_of(version(predicted, has ? state.older.size() + 1 : !predicted), e.name);
+      if (there.contains(next))
+        throw Error(fmt::format("{} has '{}', weights that this run does not train with", checkpoint, next),
+                    "resume with the --schedule, the --predict and the cut of its run", ExitCode::usage);
+    }
+  }
 }
 
 // Memory for one tensor after the other, as much as the largest needs.

@@ -17,8 +17,8 @@ OnNan parse_on_nan(const std::string& name) {
   return OnNan(it - names.begin());
 }
 
-NanPolicy::NanPolicy(OnNan on_nan, const Graph& graph, Job& job)
-    : on_nan_(on_nan), graph_(graph), job_(job) {}
+NanPolicy::NanPolicy(OnNan on_nan, const Graph& graph, Job& job, bool may_skip)
+    : on_nan_(on_nan), graph_(graph), job_(job), may_skip_(may_skip) {}
 
 bool NanPolicy::may_update(const NumberReport& mine, int64_t step) {
   reason_.clear();
@@ -46,8 +46,7 @@ bool NanPolicy::may_update(const NumberReport& mine, int64_t step) {
 void NanPolicy::conclude(const std::vector<NumberReport>& all, int64_t step) const {
   if (on_nan_ != OnNan::abort) return;
   if (const auto first = first_non_finite(all))
-    end(*first, step,
-        "use a smaller --lr or a longer --warmup-steps, or leave such steps out with --on-nan skip");
+    end(*first, step, advice("use a smaller --lr or a longer --warmup-steps", "leave such steps out"));
 }
 
 void NanPolicy::end(const NonFinite& first, int64_t step, const std::string& hint) const {

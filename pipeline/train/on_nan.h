@@ -26,7 +26,12 @@ class NanPolicy {
  public:
   static constexpr int most_in_a_row = 10;
 
-  NanPolicy(OnNan, const Graph&, Job&);
+  // `may_skip` says whether the user could have steps left out instead.
+  NanPolicy(OnNan, const Graph&, Job&, bool may_skip = true);
+  // Returns what the user can do about numbers that are not finite, after the most likely advice.
+  std::string advice(const std::string& first, const std::string& skipping) const {
+    return may_skip_ ? first + ", or " + skipping + " with --on-nan skip" : first;
+  }
 
   // Called before the update, on every rank; returns whether to update. With abort each rank decides for
   // itself. Otherwise it is collective, and throws Error (ExitCode::not_a_number) on every rank when skipping
@@ -47,6 +52,7 @@ class NanPolicy {
   const OnNan on_nan_;
   const Graph& graph_;
   Job& job_;
+  const bool may_skip_;
   std::string reason_;
   int64_t skipped_ = 0;
   int in_a_row_ = 0;

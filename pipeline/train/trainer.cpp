@@ -26,6 +26,20 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Every stage that has a weight updates it by the same rate.
+void check_correction(const DelayCorrection& correction, const Graph& graph, const Plan& plan,
+                      const Schedule& schedule) {
+  if (correction.annealing_steps == 0) return;
+  const std::vector<int> stage_of = plan.stage_of(graph.size());
+  for (const auto& [name, uses] : graph.shared())
+    for (const ParamUse& use : uses)
+      if (schedule.delay(stage_of[size_t(use.node)]) != schedule.delay(stage_of[size_t(uses.front().node)]))
+        throw Error(fmt::format("the rate of a stage is to be divided by its delay, but stages of different "
+                                "delays share the weight '{}'",
+                                name),
+                    "give --delay-correction none", ExitCode::usage);
+}
+
 double median_after_first(std::vector<double> seconds) {
   if (seconds.size() > 1) seconds.erase(seconds.begin());  // it warms caches up
   return median(std::move(seconds));
@@ -48,7 +62,7 @@ class Trainer {
         has_hits_(has_hits(model.graph())),
         judged_by_loss_(!has_hits_ || model.graph().find("tokens") >= 0),
         test_size_(data.test->size()),
-        nan_policy_(options.on_nan, model.graph(), job_),
+        nan_policy_(options.on_nan, model.graph(), job_, schedule.delays.empty()),
         per_epoch_(work_->samples.sampler().batches()),
         period_(options.evaluate_every > 0 ? options.evaluate_every : per_epoch_),
         total_(total_steps(options, per_epoch_)),
@@ -60,6 +74,7 @@ class Trainer {
         boundary_(job_, checkpointer_, options.deadline, lag(), total_ - options.start.step, schedule.steps),
         results_(job_, boundary_),
         period_s_before_(options.start.epoch_s) {
+    check_correction(options.correction, model.graph(), plan, schedule);
     ANTICHAIN_CHECK(!agrees() || lag() == 0, "steps are apart where ranks agree before an update");
     if (options.moves) boundary_.ask_for_moves([this] { return std::exchange(wants_move_, false); });
     connect();
@@ -164,6 +179,7 @@ class Trainer {
   int steps_to_begin() const {
     const int64_t to_evaluation = period_ - position_.step % period_;
     int64_t count = std::min({int64_t(work_->schedule.steps), to_evaluation, total_ - position_.step});
+    if (options_.correction.synchronous(position_.step)) return 1;
     if (position_.step < traced_step()) count = std::min(count, traced_step() - position_.step);
     for (int64_t n = 1; n < count; ++n)
       if (checkpointer_.due_at(position_.step + n)) return int(n);
@@ -188,7 +204,9 @@ class Trainer {
            .batch = options_.batch,
            .rate = begun.rate,
            .traced = traced,
-           .means = work_->means.means_of_batch(work_->samples, work_->seat.microbatches, options_.batch)});
+           .means = work_->means.means_of_batch(work_->samples, work_->seat.microbatches, options_.batch),
+           .delay_power = options_.correction.power(begun.step),
+           .synchronous = options_.correction.synchronous(begun.step)});
       ++at.step;
       if (++at.batch == per_epoch_) ++at.epoch, at.batch = 0;
     }
@@ -414,7 +432,7 @@ class Trainer {
     bad_test_ = fmt::format("the test loss after {} is no finite number: {}", when,
                             bad_test_.empty() ? "the network's outputs are too large" : bad_test_);
     if (options_.on_nan == OnNan::abort)
-      throw Error(bad_test_, "use a smaller --lr, or go on all the same with --on-nan skip",
+      throw Error(bad_test_, nan_policy_.advice("use a smaller --lr", "go on all the same"),
                   ExitCode::not_a_number);
   }
 

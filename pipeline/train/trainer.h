@@ -10,6 +10,7 @@
 // else happens.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -61,6 +62,20 @@ class MoveRule {
   virtual void moved(const MoveReport&) = 0;
 };
 
+// A DelayCorrection is PipeMare's help for asynchronous training (Yang et al., "PipeMare: Asynchronous
+// Pipeline Parallel DNN Training", MLSys 2021): the first steps are synchronous (T3). After them the rate of a
+// stage is divided by its delay, and less and less so: by delay^(1 − t / annealing) in the t-th step (T1).
+struct DelayCorrection {
+  int64_t synchronous_steps = 0;
+  int64_t annealing_steps = 0;  // 0: the rate stays as it is
+
+  bool synchronous(int64_t step) const { return step < synchronous_steps; }
+  double power(int64_t step) const {
+    if (synchronous(step) || annealing_steps == 0) return 0;
+    return std::max(0., 1 - double(step - synchronous_steps) / double(annealing_steps));
+  }
+};
+
 struct TrainOptions {
   int batch = 128;    // samples per step; microbatches × the graph's micro-batch size
   int epochs = 1;     // 0: as many as `steps` asks for
@@ -71,6 +86,7 @@ struct TrainOptions {
   bool trace = false;                       // record one step after warm-up
   OnNan on_nan = OnNan::abort;
   double clip_norm = 0;  // what the norm of all gradients may be; 0: anything
+  DelayCorrection correction;
   // This says whether a rank may begin a step before the others have ended the last one. It may not where
   // ranks agree before an update (agree_before_update).
   Steps between_ranks = Steps::apart;

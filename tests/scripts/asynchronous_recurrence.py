@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Compares asynchronous training with its definition, a recurrence without any pipeline, in float64.
 
-    tests/scripts/asynchronous_recurrence.py FOLDER [--program build/antichain] [--only POLICY]
+    tests/scripts/asynchronous_recurrence.py FOLDER [--program build/antichain] [--only NAME]
         [--optimiser NAME] [--seeds 8] [--steps 10]
 
 Each seed draws a network without batch norm, a cut into 2 to 4 stages, micro-batches, and where the run is
-evaluated and saved. The network trains under 2bw, pipedream and stale, with each optimiser, on as many ranks
-and on one that emulates the delays. Both must come to the same hash; 2bw's must be one rank's, too.
+evaluated and saved. The network trains under 2bw, pipedream and stale, and with each prediction under one of
+these, with each optimiser, on as many ranks and on one that emulates the delays. Both must come to the same
+hash; 2bw's must be one rank's, too.
 
-PyTorch follows the table of docs/schedules.md from the same weights, batches and rates, in float64 and in
+PyTorch follows the tables of docs/schedules.md from the same weights, batches and rates, in float64 and in
 float32. An error is the distance of all weights from those in float64, relative to how far these have moved.
 The table has the quotients of our error and float32's. Their geometric mean over the seeds may be 1.5, and
 none may be above 4. As a check of the check, float64 with every delay one shorter is far away: 100 times
@@ -33,6 +34,10 @@ except ImportError as missing:
     sys.exit(77)
 
 POLICIES = ("2bw", "pipedream", "stale")
+# By name: whether it goes step by step, whether weights decay meanwhile, and whether backwards read what
+# their forwards read.
+PREDICTIONS = {"spectrain": (False, False, False), "pipeoptim": (False, True, False),
+               "xpipe": (False, False, True), "momentum": (True, True, True)}
 OPTIMISERS = ("sgd", "adamw", "muon")
 CLASSES = 10
 MEAN_LIMIT, LIMIT = 1.5, 4.0
@@ -185,19 +190,47 @@ class Update:
         return w * (1 - rate * decays) - rate / (1 - beta1**self.count) * slots[0] / root
 
 
+    def ahead(self, weights, method, delays, rate):
+        """Predicts weights, by name, as many steps ahead as their delays."""
+        return {name: self.one_ahead(name, w, self.slots[name], *PREDICTIONS[method][:2], delays[name], rate)
+                for name, w in weights.items()}
+
+    def one_ahead(self, name, w, slots, step_by_step, decaying, steps, rate):
+        if self.name == "sgd":
+            mu = single(0.9)
+            return w - rate * (sum(mu ** (i + 2) for i in range(steps)) if step_by_step else steps) * slots[0]
+        decay = 0.1 if decaying and w.dim() > 1 else 0
+        muon = self.name == "muon" and w.dim() > 1 and not name.startswith(self.last + ".")
+
+        def direction(i):
+            if muon:
+                rows = slots[0].flatten(1)
+                return 0.2 * math.sqrt(max(rows.shape)) * orthogonal(rows).view_as(w)
+            root = slots[1].sqrt() / math.sqrt(1 - 0.999 ** (self.count + i)) + 1e-8
+            return 0.9**i * slots[0] / (1 - 0.9 ** (self.count + i)) / root
+        if not step_by_step:
+            return w * (1 - steps * rate * decay) - steps * rate * direction(0)
+        for i in range(steps):
+            w = w * (1 - rate * decay) - rate * direction(i + 1)
+        return w
+
+
 def recurrence(run, dtype, shorter=0):
     """Weights after all steps, and the losses. Version n of a weight is what n updates have made of it."""
     versions = [{name: w.to(dtype) for name, w in run["start"].items()}]
     update = Update(run["optimiser"], versions[0], run["last"])
-    losses = []
+    losses, method = [], run["predict"]
+    backwards_read_newest = not PREDICTIONS[method][2] if method else run["policy"] == "stale"
+    delays = {name: max(0, delay - shorter) for name, delay in run["delays"].items()}
+    read_of = [versions[0]]  # by version: what forwards read of it
     for n, rate in enumerate(run["rates"]):
         here = slice(n * run["batch"], (n + 1) * run["batch"])
-        delays = {name: max(0, delay - shorter) for name, delay in run["delays"].items()}
-        read = {name: versions[max(0, n - delay)][name] for name, delay in delays.items()}
-        newest = versions[-1] if run["policy"] == "stale" else None
+        read = {name: read_of[max(0, n - delay)][name] for name, delay in delays.items()}
+        newest = versions[-1] if backwards_read_newest else None
         of, loss = gradients(run["nodes"], run["images"][here].to(dtype), run["labels"][here], read, newest)
         losses.append(loss)
         versions.append(update.step(versions[-1], of, rate))
+        read_of.append(update.ahead(versions[-1], method, delays, rate) if method else versions[-1])
     return versions[-1], losses
 
 
@@ -267,8 +300,10 @@ class Case:
              self.args.steps, *words, "--checkpoint", f"{folder}-saved", "--results", folder)
         return json.loads((folder / "summary.json").read_text())["state"]
 
-    def quotient(self, policy, optimiser):
+    def quotient(self, named, optimiser):
         draw = self.net.draw
+        predict = named if named in PREDICTIONS else None
+        policy = draw.choice(POLICIES) if predict else named
         stages = draw.choice((2, 3, 4))
         microbatches = draw.choice([m for m in (2, 4, 8) if m >= stages]) if policy == "2bw" else 1
         plan, profile, stage = self.plan(stages, microbatches, policy)
@@ -280,7 +315,9 @@ class Case:
             words += ["--momentum", 0.9, "--weight-decay", 5e-4]
         if optimiser == "adamw":
             words += ["--weight-decay", 0.1]
-        name = f"{policy}-{optimiser}"
+        if predict:
+            words += ["--predict", predict]
+        name = f"{named}-{optimiser}"
         cut = [*words, "--plan", plan]
         hashes = {"ranks": self.train(name, [*cut, "--local", stages]),
                   "emulated": self.train(name + "-emulated", [*cut, "--emulate-delays", stages])}
@@ -294,7 +331,7 @@ class Case:
         delay = {s: 1 if policy == "2bw" else stages - 1 - s for s in range(stages)}
         run = {"start": start, "images": batches["images"], "labels": batches["labels"].long(),
                "batch": self.batch, "rates": [single(line["rate"]) for line in steps], "policy": policy,
-               "optimiser": optimiser, "nodes": self.net.nodes, "last": self.net.last,
+               "predict": predict, "optimiser": optimiser, "nodes": self.net.nodes, "last": self.net.last,
                "delays": {w: delay[stage[w.split(".")[0]]] for w in start}}
         right, losses = recurrence(run, torch.float64)
         theirs, _ = recurrence(run, torch.float32)
@@ -316,7 +353,7 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--program", default="build/antichain")
-    parser.add_argument("--only", choices=POLICIES)
+    parser.add_argument("--only", choices=(*POLICIES, *PREDICTIONS))
     parser.add_argument("--optimiser", choices=OPTIMISERS)
     parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--steps", type=int, default=10)
@@ -326,7 +363,7 @@ def main():
     print("seed  run              S x M   error of: ours, float32, quotient; of a loss; of a shorter delay")
     for seed in range(1, args.seeds + 1):
         case = Case(args, seed)
-        for policy in [args.only] if args.only else POLICIES:
+        for policy in [args.only] if args.only else (*POLICIES, *PREDICTIONS):
             for optimiser in [args.optimiser] if args.optimiser else OPTIMISERS:
                 quotients.setdefault((policy, optimiser), []).append(case.quotient(policy, optimiser))
     for (policy, optimiser), pairs in quotients.items():

@@ -51,6 +51,20 @@ TEST_F(SchedulesOfCommands, AsynchronousOnesAreEmulatedOnOneRank) {
       run("simulate --profile p.json --plan d.json --schedule d.txt --microbatches 1 --json f.json").code, 0);
   EXPECT_EQ(prediction_in("e.json"), prediction_in("f.json"));
 
+  const std::string predicting = one_each +
+                                 "--predict momentum --delay-correction pipemare "
+                                 "--synchronous-steps 1 --annealing-steps 3 ";
+  const Json ahead = state(predicting + "--emulate-delays 2");
+  EXPECT_EQ(state(predicting + "--local 2"), ahead);
+  EXPECT_NE(ahead, emulated);
+  EXPECT_THAT(run("simulate --profile p.json --plan d.json --schedule pipedream --predict xpipe "
+                  "--microbatches 1 --print-program")
+                  .out,
+              HasSubstr("weights 0 back, 1 ahead"));
+  expect_refused(data + "--predict xpipe", 2, "--schedule 2bw, pipedream or stale");
+  expect_refused(data + "--delay-correction pipemare", 2, "--schedule 2bw, pipedream or stale");
+  expect_refused(data + "--synchronous-steps 1", 2, "--schedule 2bw, pipedream or stale");
+  expect_refused(one_each + "--local 2 --annealing-steps 1", 2, "--delay-correction pipemare");
   expect_refused(data + "--emulate-delays 2", 2, "--schedule 2bw, pipedream or stale");
   expect_refused(one_each + "--emulate-delays 3", 2, "a plan of 3 stages, but this one has 2");
   expect_refused(batches + "--local 2 --clip-norm 1", 2, "none waits for the others");
@@ -59,7 +73,11 @@ TEST_F(SchedulesOfCommands, AsynchronousOnesAreEmulatedOnOneRank) {
   const std::string saved = data + "--batch 4 --microbatches 1 --plan d.json --local 2 --checkpoint saved ";
   EXPECT_EQ(run(saved + "--schedule pipedream").code, 0);
   expect_refused(saved + "--steps 6 --schedule stale --resume auto", 2, "were those of their forwards");
-  expect_refused(batches + "--local 2 --memory-bytes 1GiB", 2, "older weights that 2bw keeps");
+  EXPECT_EQ(run(batches + "--local 2 --memory-bytes 1GiB").code, 0);
+  expect_refused(batches + "--local 2 --memory-bytes 100KiB", 3, "does not fit the memory");
+  expect_refused(
+      "simulate --profile p.json --plan d.json --schedule d.txt --microbatches 1 --memory-bytes 9K", 3,
+      "this split needs");
   expect_refused(
       "simulate --profile p.json --plan d.json --schedule pipedream --microbatches 1 "
       "--write-schedule d.csv",

@@ -30,7 +30,7 @@ Profile chain() {
 
 PlanTask task_of(const PlanningOptions& planning, const GivenFiles& given = {},
                  const Profile& profile = chain(), const std::string& schedule = "1f1b", int ranks = 1) {
-  return plan_task(planning, given, profile, schedule, 8, ranks);
+  return plan_task(planning, given, profile, {.schedule = schedule}, 8, ranks);
 }
 
 TEST(PlanTask, TheLinkSaysWhereItComesFrom) {

@@ -14,17 +14,21 @@
 #include "framework/adamw.h"
 #include "framework/files/state_dict.h"
 #include "framework/muon.h"
+#include "framework/prediction.h"
 #include "framework/random.h"
 #include "framework/sgd.h"
 #include "layers/cpu/backend.h"
 #include "layers/cpu/dnnl.h"
+#include "pipeline/program/memory_shares.h"
 #include "pipeline/program/weight_versions.h"
 #include "pipeline/run/runner.h"
 #include "pipeline/schedule/policy.h"
+#include "pipeline/stage/memory_need.h"
 #include "pipeline/train/weights_io.h"
 #include "pipeline/transport/thread_transport.h"
 #include "tests/data/temporary_folder.h"
 #include "tests/expect_error.h"
+#include "tests/pipeline/planning/networks.h"
 #include "tests/pipeline/run/every_edge.h"
 #include "tests/pipeline/run/expect_same.h"
 #include "tests/pipeline/run/training_run.h"
@@ -182,8 +186,168 @@ TEST(Asynchronous, ARunWithOtherDelaysIsRefused) {
   train_on_threads(c, 3, cut, flowing(policy("pipedream")));
   c.until = 3;
   expect_error([&] { train_on_threads(c, 1, by_antichains, by_policy(Policy::one_f_one_b)); },
-               {"behind-1/", "older than this run", "--schedule"});
+               {"behind-1/", "does not train with", "--schedule"});
   expect_error([&] { emulated(c, policy("pipedream"), cut, 4); }, {"no tensor 'behind-3/", "--schedule"});
+}
+
+std::vector<Policy> predicting() {
+  std::vector<Policy> found;
+  for (const Policy& policy : asynchronous())
+    for (const PredictionMethod& method : prediction_methods()) found.push_back(policy.predicting(&method));
+  return found;
+}
+
+std::string named(const Policy& policy) {
+  return fmt::format("{} with {}", policy.name, policy.predict->name);
+}
+
+TEST(Asynchronous, RanksPredictWhatOneRankPredicts) {
+  std::vector<std::shared_ptr<const Optimiser>> optimisers = {
+      default_optimiser(), std::make_shared<AdamW>(AdamWOptions{}), std::make_shared<Muon>(MuonOptions{})};
+  int ranks = 2;
+  for (const Policy& policy : predicting()) {
+    TrainingCase c = case_for(policy);
+    c.optimiser = optimisers[size_t(ranks) % 3];
+    const MakePlan cut = at_random(unsigned(ranks));
+    const TrainingRun one = emulated(c, policy, cut, ranks);
+    expect_same(train_on_threads(jittery(c, unsigned(ranks)), ranks, cut, flowing(policy)), one,
+                named(policy) + ", with delays");
+    expect_same(train_on_threads(c, ranks, cut, by_policy(policy)), one, named(policy) + ", step by step");
+    Policy without = policy;
+    without.predict = nullptr;
+    EXPECT_NE(one.state, emulated(c, without, cut, ranks).state) << named(policy);
+    if (++ranks > 4) ranks = 2;
+  }
+}
+
+TEST(Asynchronous, EachPredictionWorksWithEachOptimiserAndInBf16) {
+  for (const PredictionMethod& method : prediction_methods()) {
+    std::vector<TrainingCase> cases(3, {.microbatch = 1, .microbatches = 1, .steps = 4, .rate = 0.01f});
+    cases[0].optimiser = std::make_shared<AdamW>(AdamWOptions{});
+    cases[1].optimiser = std::make_shared<Muon>(MuonOptions{}), cases[1].model = "small_gpt";
+    cases[2].precision = cpu::has_bf16() ? Precision::bf16 : Precision::float32;
+    for (const TrainingCase& c : cases) {
+      const Policy policy = antichain::policy("pipedream").predicting(&method);
+      const MakePlan cut = at_random(5);
+      expect_same(train_on_threads(c, 3, cut, flowing(policy)), emulated(c, policy, cut, 3),
+                  fmt::format("{}, {}", named(policy), c.model));
+    }
+  }
+}
+
+TEST(Asynchronous, PredictionsAreNoneOnOneRank) {
+  for (const PredictionMethod& method : prediction_methods()) {
+    const Policy policy = antichain::policy("pipedream").predicting(&method);
+    const TrainingCase c = case_for(policy);
+    expect_same(train_on_threads(c, 1, by_antichains, by_policy(policy)),
+                train_on_threads(c, 1, by_antichains, by_policy(Policy::one_f_one_b)), named(policy));
+  }
+}
+
+TEST(Asynchronous, APredictingRunGoesOnToTheSameBits) {
+  for (const char* method : {"pipeoptim", "momentum"}) {
+    const Policy policy = antichain::policy("pipedream").predicting(prediction_method(method));
+    const MakePlan cut = at_random(3);
+    const TrainingRun whole = emulated(case_for(policy), policy, cut, 3);
+    const TemporaryFolder folder;
+    TrainingCase c = case_for(policy);
+    c.checkpoint = folder.str(), c.until = 3;
+    train_on_threads(c, 3, cut, flowing(policy));
+    c.until = 9;
+    emulated(c, policy, cut, 3);
+    expect_error([&] { emulated(c, antichain::policy("pipedream"), cut, 3); }, {"predicted-0/", "--predict"});
+    c.until = 0;
+    EXPECT_EQ(train_on_threads(c, 3, cut, flowing(policy)).state, whole.state) << method;
+  }
+}
+
+// The first steps are those of synchronous training, and the rate of stage 0 is a third at first.
+TEST(Asynchronous, DelaysAreCorrectedAsOneRankCorrectsThem) {
+  for (const Policy& policy : asynchronous()) {
+    TrainingCase c = case_for(policy);
+    const MakePlan cut = at_random(4);
+    const TrainingRun plain = emulated(c, policy, cut, 4);
+    c.correction = {.synchronous_steps = 3, .annealing_steps = 5};
+    const TrainingRun one = emulated(c, policy, cut, 4);
+    EXPECT_NE(one.state, plain.state);
+    expect_same(train_on_threads(jittery(c, 4), 4, cut, flowing(policy)), one, std::string(policy.name));
+    const TrainingRun same = train_on_threads(c, 1, by_antichains, by_policy(Policy::one_f_one_b));
+    for (size_t n = 0; n < 4; ++n) EXPECT_EQ(one.losses[n], same.losses[n]) << policy.name << n;
+    EXPECT_NE(one.losses.back(), same.losses.back());
+    const TemporaryFolder folder;
+    c.checkpoint = folder.str();
+    for (const int until : {2, 4}) c.until = until, train_on_threads(c, 4, cut, flowing(policy));
+    c.until = 0;
+    EXPECT_EQ(emulated(c, policy, cut, 4).state, one.state) << policy.name;
+  }
+}
+
+MakePlan replicated_cut(unsigned seed, const std::vector<int>& replicas) {
+  return [seed, replicas](const Profile& profile, int) {
+    return replicated(at_random(seed)(profile, int(replicas.size())), replicas);
+  };
+}
+
+// With replicas a step's gradients are added up in their order; the weights that they are of are the older
+// ones all the same. So two replicas of one stage are those of each of two stages, and one rank within what
+// sums in another order round.
+TEST(Asynchronous, ReplicasTrainWithTheSameDelay) {
+  const Policy policy = antichain::policy("2bw");
+  const TrainingCase c = case_for(policy);
+  const TrainingRun two = train_on_threads(c, 2, replicated_cut(1, {2}), flowing(policy));
+  expect_same(train_on_threads(jittery(c, 9), 4, replicated_cut(2, {2, 2}), flowing(policy)), two, "of two");
+  TrainingCase shorter = c;
+  shorter.epochs = 0, shorter.epoch = false, shorter.steps = 3, shorter.evaluate_every = 0;
+  const TrainingRun many = train_on_threads(shorter, 3, replicated_cut(1, {2, 1}), flowing(policy)),
+                    one = train_on_threads(shorter, 1, by_antichains, by_policy(policy)),
+                    synchronous = train_on_threads(shorter, 1, by_antichains, by_policy(Policy::one_f_one_b));
+  ASSERT_EQ(many.losses.size(), 3u);
+  for (size_t n = 0; n < 3; ++n) EXPECT_NEAR(many.losses[n] / one.losses[n], 1, 1e-5);
+  EXPECT_GT(std::abs(synchronous.losses[1] / one.losses[1] - 1), 1e-3);
+}
+
+// What preflight adds up are the tensors that a rank holds; what a profile tells leaves out buffers and what
+// padding takes.
+TEST(Asynchronous, BytesOfVersionsAreThoseThatAreHeld) {
+  register_cpu_backend();
+  const Backend& cpu = backend("cpu");
+  Context context(cpu, 1);
+  const Graph graph = lower(network("resnet20", {.microbatch = 2}), cpu);
+  const auto optimiser = default_optimiser();
+  const Profile profile = priced_by_flops(unpriced(graph, cpu.description(), *optimiser));
+  const Policy plain = antichain::policy("pipedream");
+  for (const Policy& policy : {plain, plain.predicting(prediction_method("momentum"))}) {
+    const Plan plan = by_antichains(profile, 3);
+    const Schedule schedule = make_flowing_schedule(profile, plan, policy, 1);
+    const std::vector<MemoryShares> told = memory_shares(schedule, plan, profile);
+    for (int rank = 0; rank < 3; ++rank) {
+      const RankModel model(graph, nodes_of_rank(plan, rank), context, 7, optimiser, {},
+                            kept_versions(schedule, plan, rank));
+      int64_t held = 0;
+      const auto add = [&](NodeId id, const NodeWeights& of) {
+        for (size_t i = 0; i < of.params.size(); ++i)
+          if (of.params[i].raw() != model[id].params[i].raw()) held += of.params[i].bytes();
+        for (const Tensor& t : of.buffers) held += t.bytes();
+        for (const Tensor& t : of.prepared) held += t.bytes();
+      };
+      for (const NodeId id : model.nodes()) {
+        for (const NodeWeights& older : model[id].older) add(id, older);
+        if (model[id].ahead) add(id, *model[id].ahead);
+      }
+      EXPECT_EQ(step_need(graph, *optimiser, profile, plan, schedule, rank).step.versions, held) << rank;
+      EXPECT_NEAR(double(told[size_t(rank)].versions), double(held), 0.05 * double(held)) << rank;
+      EXPECT_EQ(held == 0, rank == 2);
+    }
+  }
+}
+
+TEST(Asynchronous, TheRateIsDividedByLessAndLess) {
+  const DelayCorrection none, of{.synchronous_steps = 2, .annealing_steps = 4};
+  EXPECT_EQ(none.power(0), 0);
+  EXPECT_EQ(of.power(1), 0);
+  EXPECT_EQ(of.power(2), 1);
+  EXPECT_EQ(of.power(5), 0.25);
+  EXPECT_EQ(of.power(100), 0);
 }
 
 // SameBatches draws the images and labels of a micro-batch by its step and number.
@@ -216,7 +380,7 @@ struct Recurrence {
     std::vector<Weights> all;
     run_ranks(1, [&](JobTransport& job) {
       RankModel model(graph, nodes_of_rank(plan, 0), context, 7, plain_sgd(), {},
-                      older_versions(schedule, plan, 0));
+                      kept_versions(schedule, plan, 0));
       StageRunner runner(model, profile, plan, schedule, Mode::train, job);
       SameBatches source;
       for (source.step = 0; source.step < uint64_t(steps); ++source.step) {

@@ -127,7 +127,7 @@ TEST_F(HostNumbersOfAStage, BlameTheParameterThatSpoiltALoss) {
   const NodeId conv = two.graph.find("conv2");
   two.model[conv].params[0].data<float>()[0] = nan;
   two.model.prepare();
-  calls.forward(0, 0, nobody);
+  calls.forward(0, {}, nobody);
   const NodeId loss = two.graph.find("loss");
   numbers.add_loss(loss, 0, two.memory.output(loss, 0));
   numbers.check_forward(1, 0);
@@ -142,9 +142,9 @@ TEST_F(HostNumbersOfAStage, BlameTheParameterThatSpoiltALoss) {
 }
 
 TEST_F(HostNumbersOfAStage, FindTheNodeOfABadGradientAndLeaveGradientsAsTheyAre) {
-  calls.forward(0, 0, nobody);
+  calls.forward(0, {}, nobody);
   spoil.set(Poison{.microbatch = 0, .gradient = true, .node = "linear"});
-  calls.backward(0, Verb::backward, 0, nobody, 0, calls.nodes());
+  calls.backward(0, Verb::backward, {}, nobody, 0, calls.nodes());
   const NodeId conv = two.graph.find("conv2");
   const float before = two.model[two.graph.find("linear")].gradients[0].data<float>()[0];
   numbers.check_backward(1, 0, Verb::backward);

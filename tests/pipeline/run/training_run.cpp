@@ -125,7 +125,7 @@ TrainingRun train_on_threads(const TrainingCase& c, int ranks, const MakePlan& m
         validate(schedule, profile, plan);
         RankModel model(graph, nodes_of_rank(plan, transport.rank()), context, c.seed, c.optimiser,
                         shards_of(graph, *c.optimiser, profile, plan, schedule, transport.rank()),
-                        older_versions(schedule, plan, transport.rank()));
+                        kept_versions(schedule, plan, transport.rank()));
         Recorder recorder(run, c);
         TrainOptions options{.batch = batch,
                              .epochs = c.epoch ? 1 : 0,
@@ -135,6 +135,7 @@ TrainingRun train_on_threads(const TrainingCase& c, int ranks, const MakePlan& m
                              .rate = [&c](int64_t step) { return c.rate * std::pow(c.decay, float(step)); },
                              .on_nan = c.on_nan,
                              .clip_norm = c.clip_norm,
+                             .correction = c.correction,
                              .between_ranks = agree ? Steps::apart : c.between_ranks,
                              .device_augments = c.device_augments,
                              .evaluate_every = c.evaluate_every,

@@ -39,6 +39,7 @@ struct TrainingCase {
   bool epoch = false;  // train a whole epoch and evaluate instead of `steps`
   OnNan on_nan = OnNan::abort;
   double clip_norm = 0;
+  DelayCorrection correction;
   Steps between_ranks = Steps::overlapped;  // where ranks do not agree before an update
   float rate = 0.05f, decay = 1;            // the rate is multiplied by it after each step
   double aux = 0;                           // weight of the auxiliary loss

@@ -70,6 +70,9 @@ TEST(StepsInARow, PrintAndParse) {
   refused("microbatches 4\ndelays 1 x\nrank 0: 0F0\n", {"x:2", "not a delay"});
   refused("microbatches 4\ndelays 1\nforward-delays 1\nrank 0: 0F0\n", {"x:3", "twice"});
   refused("microbatches 4\ndelays\nrank 0: 0F0\n", {"x:2", "missing"});
+  refused("microbatches 4\npredict xpipe\n", {"x:2", "delays", "first"});
+  refused("microbatches 4\ndelays 1\npredict rain\n", {"x:3", "no such prediction"});
+  refused("microbatches 4\ndelays 1\npredict pipeoptim\n", {"x:3", "forward-delays"});
 }
 
 TEST(StepsInARow, AreValidated) {
@@ -110,8 +113,8 @@ TEST(StepsInARow, ReadTheVersionThatTheirStepSays) {
           const bool backward = i.verb == Verb::backward;
           const int delay = backward && !policy.stashes ? 0 : policy.delay(i.stage, ranks);
           if (backward || i.verb == Verb::forward) {
-            EXPECT_EQ(updates - i.behind, step - delay) << policy.name << print(i);
-            EXPECT_LE(i.behind, of.schedule.delay(i.stage));
+            EXPECT_EQ(updates - i.weights.behind, step - delay) << policy.name << print(i);
+            EXPECT_LE(i.weights.behind, of.schedule.delay(i.stage));
           }
           forwards += i.verb == Verb::forward;
           if (i.verb == Verb::update) {
