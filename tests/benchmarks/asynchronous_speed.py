@@ -4,8 +4,8 @@
     tests/benchmarks/asynchronous_speed.py PROGRAM PROFILES [--ranks 8] [--microbatches 8] [--simulate]
         [--schedules 1f1b 2bw …]
 
-PROFILES is a folder as python3 -m antichain.experiments takes it: MODEL.json, MODEL.txt or MODEL/graph.txt, as
-PipeDream's public profiler/image_classification/profiles. The table has the predicted and the rehearsed
+PROFILES is a folder as python3 -m antichain.experiments takes it: MODEL.json, MODEL.txt or MODEL/graph.txt,
+as PipeDream's public profiler/image_classification/profiles. The table has the predicted and the rehearsed
 speedup over one device of each, and their geometric means; under pipedream and stale a step is one
 micro-batch. The last column is the load bound: all work over that of the slowest stage of the plan. With
 --simulate nothing is rehearsed. Ranks are threads of one process.

@@ -5,8 +5,9 @@
 
 With --data-dir, ResNet-20 on CIFAR-10: 10 epochs of batches of 128 by the recipe. With --text (see
 learn_text.py), gpt_nano: 2,000 steps of 12 rows by AdamW and by Muon, gradients clipped. Each is trained
-synchronously, under pipedream and 2bw, and under pipedream with `--predict pipeoptim`, which was chosen before
-any of them was run; as on so many stages, whose cut is that of the model's profile, the same for all seeds.
+synchronously, under pipedream and 2bw, and under pipedream with `--predict pipeoptim`, which was chosen
+before any of them was run; as on so many stages, whose cut is that of the model's profile, the same for all
+seeds.
 --short takes 100 steps, evaluated once, and without --data-dir or --text synthetic images.
 
 Every run saves as it goes, and the script goes on where it was stopped. FOLDER/runs.csv has a line for each
