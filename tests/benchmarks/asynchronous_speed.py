@@ -39,7 +39,7 @@ def speedups(args, profile, schedule, folder):
     plan = pathlib.Path(folder) / "plan.json"
     words = ["--profile", profile, "--schedule", schedule, "--microbatches", microbatches]
     call(args.program, "plan", *words, "--stages", args.ranks, "--json", plan)
-    works = [stage["compute_s"] for stage in json.loads(plan.read_text())["stages"]]
+    works = [stage["compute_ms"] for stage in json.loads(plan.read_text())["stages"]]
     if args.simulate:
         told = call(args.program, "simulate", *words, "--plan", plan)
         found = re.search(r"speedup over .*? ([\d.]+)", told)
