@@ -8,8 +8,8 @@
 //
 // v is the slot "momentum". With a momentum of 0 there is no slot, and w ← w − rate · g.
 //
-// A prediction's direction (framework/prediction.h) is v; without a slot there is none. Step by step v becomes
-// momentum · v, momentum² · v, …, which is another momentum shorter with Nesterov's variant.
+// A prediction's direction (framework/prediction.h) is v; without a slot there is none. Step by step v
+// becomes momentum · v, momentum² · v, …, which is another momentum shorter with Nesterov's variant.
 #pragma once
 
 #include "framework/by_element.h"

@@ -1,7 +1,8 @@
 // This is all that a stage has to remember between two steps: parameters and buffers by name, the optimiser's
 // slots as "SLOT/NAME", and, where training is asynchronous, the weights of k updates ago as "behind-K/NAME",
-// or what was predicted of them as "predicted-K/NAME", with K = 0 for the newest. The state exists in the form that files have (plain layout), and as a copy in host memory, which is taken
-// quickly and written to files later.
+// or what was predicted of them as "predicted-K/NAME", with K = 0 for the newest. The state exists in the
+// form that files have (plain layout), and as a copy in host memory, which is taken quickly and written to
+// files later.
 #pragma once
 
 #include <functional>

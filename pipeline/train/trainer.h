@@ -63,8 +63,8 @@ class MoveRule {
 };
 
 // A DelayCorrection is PipeMare's help for asynchronous training (Yang et al., "PipeMare: Asynchronous
-// Pipeline Parallel DNN Training", MLSys 2021): the first steps are synchronous (T3). After them the rate of a
-// stage is divided by its delay, and less and less so: by delay^(1 − t / annealing) in the t-th step (T1).
+// Pipeline Parallel DNN Training", MLSys 2021): the first steps are synchronous (T3). After them the rate of
+// a stage is divided by its delay, and less and less so: by delay^(1 − t / annealing) in the t-th step (T1).
 struct DelayCorrection {
   int64_t synchronous_steps = 0;
   int64_t annealing_steps = 0;  // 0: the rate stays as it is

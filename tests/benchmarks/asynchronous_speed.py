@@ -4,8 +4,8 @@
     tests/benchmarks/asynchronous_speed.py PROGRAM PROFILES [--ranks 8] [--microbatches 8] [--simulate]
         [--schedules 1f1b 2bw …]
 
-PROFILES is a folder as python3 -m antichain.experiments takes it: MODEL.json, MODEL.txt or MODEL/graph.txt, as
-PipeDream's public profiler/image_classification/profiles. The table has the predicted and the rehearsed
+PROFILES is a folder as python3 -m antichain.experiments takes it: MODEL.json, MODEL.txt or MODEL/graph.txt,
+as PipeDream's public profiler/image_classification/profiles. The table has the predicted and the rehearsed
 speedup over one device of each, and their geometric means; under pipedream and stale a step is one
 micro-batch. The last column is the load bound: all work over that of the slowest stage of the plan. With
 --simulate nothing is rehearsed. Ranks are threads of one process.
@@ -39,7 +39,7 @@ def speedups(args, profile, schedule, folder):
     plan = pathlib.Path(folder) / "plan.json"
     words = ["--profile", profile, "--schedule", schedule, "--microbatches", microbatches]
     call(args.program, "plan", *words, "--stages", args.ranks, "--json", plan)
-    works = [stage["compute_s"] for stage in json.loads(plan.read_text())["stages"]]
+    works = [stage["compute_ms"] for stage in json.loads(plan.read_text())["stages"]]
     if args.simulate:
         told = call(args.program, "simulate", *words, "--plan", plan)
         found = re.search(r"speedup over .*? ([\d.]+)", told)

@@ -5,9 +5,10 @@
 
 With --data-dir, ResNet-20 on CIFAR-10: 10 epochs of batches of 128 by the recipe. With --text (see
 learn_text.py), gpt_nano: 2,000 steps of 12 rows by AdamW and by Muon, gradients clipped. Each is trained
-synchronously, under pipedream and 2bw, and under pipedream with `--predict pipeoptim`, which was chosen before
-any of them was run; as on so many stages, whose cut is that of the model's profile, the same for all seeds.
---short takes 100 steps, evaluated once, and without --data-dir or --text synthetic images.
+synchronously, under pipedream and 2bw, and under pipedream with `--predict pipeoptim`, which was chosen
+before any of them was run; as on so many stages, whose cut is that of the model's profile, the same for all
+seeds.
+--short takes 20 steps, of 32 images, evaluated once, and without --data-dir or --text synthetic images.
 
 Every run saves as it goes, and the script goes on where it was stopped. FOLDER/runs.csv has a line for each
 run that is done: model, optimiser, method, seed, steps, test loss, test accuracy. At the end a table of means
@@ -32,7 +33,7 @@ COLUMNS = ("model", "optimiser", "method", "seed", "steps", "test_loss", "test_a
 # ntueclab/SpecTrain-PyTorch): data parallel, PipeDream, SpecTrain.
 PUBLISHED = {"VGG-16": (91.10, 88.91, 89.38), "ResNet-50": (90.08, 89.22, 89.14),
              "GoogLeNet": (95.06, 94.52, 94.54), "DenseNet-121": (95.54, 95.45, 95.45)}
-SHORT_STEPS = 100
+SHORT_STEPS, SHORT_BATCH = 20, 32
 
 
 def call(program, *words):
@@ -49,7 +50,9 @@ class Model:
         """The files of a plan and its profile, which all runs share."""
         profile, plan = (self.args.folder / f"{self.name}.{kind}.json" for kind in ("profile", "plan"))
         if not plan.exists():
-            call(self.args.program, "profile", *self.words, "--seconds", 1, "--json", profile)
+            shape = [word for option in ("--model", "--batch", "--microbatches")
+                     for word in (option, self.words[self.words.index(option) + 1])]
+            call(self.args.program, "profile", *shape, "--seconds", 1, "--json", profile)
             call(self.args.program, "plan", "--profile", profile, "--stages", self.args.stages, "--schedule",
                  "pipedream", "--microbatches", 1, "--json", plan)
         return profile, plan
@@ -67,8 +70,8 @@ class Model:
         call(self.args.program, "train", *words, "--checkpoint", run, "--checkpoint-every", "60s", "--keep", 1,
              "--resume", "auto", "--json", f"{run}.json")
         result = json.loads(pathlib.Path(f"{run}.json").read_text())
-        return (self.name, optimiser or "recipe", method, seed, result["steps"], result["test_loss"],
-                result.get("test_accuracy"))
+        return (self.name, optimiser or "recipe", method, seed, result["steps"], result["final_test_loss"],
+                result.get("final_test_accuracy"))
 
 
 def models(args):
@@ -76,7 +79,8 @@ def models(args):
     if args.data_dir or (args.short and not args.text):
         data = ["--data-dir", args.data_dir] if args.data_dir else ["--dataset", "synthetic"]
         length = [] if args.short else ["--epochs", 10]
-        rows.append(Model(args, "resnet20", [None], ["--model", "resnet20", *data, "--batch", 128,
+        rows.append(Model(args, "resnet20", [None], ["--model", "resnet20", *data, "--batch",
+                                                     SHORT_BATCH if args.short else 128,
                                                      "--microbatches", 1, *length]))
     if args.text:
         text = args.folder / "text.h5"

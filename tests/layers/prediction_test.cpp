@@ -1,5 +1,5 @@
-// Tests that predicted weights are those that the update itself would make: step by step those of gradients of
-// zero, and else those of a gradient that stays as it was.
+// Tests that predicted weights are those that the update itself would make: step by step those of gradients
+// of zero, and else those of a gradient that stays as it was.
 #include <gtest/gtest.h>
 
 #include <algorithm>
