@@ -22,6 +22,7 @@ void check_address_space(int threads);
 // says that the system starts no more threads.
 Error beyond_limits(const std::system_error&);
 
+// These leave out pages of files, such as the code of libraries, which the system shares and can drop.
 int64_t resident_bytes();       // of this process, now
 int64_t peak_resident_bytes();  // the most, since the start or since forget_peak()
 void forget_peak();

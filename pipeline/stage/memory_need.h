@@ -15,13 +15,14 @@ struct MemoryNeed {
   int64_t evaluation = 0;  // of an evaluation's, which stays beside it
   int64_t images = 0;      // micro-batches decoded ahead
   int64_t code = 0;        // that the engine generates for its kernels, and its state
-  int64_t copy = 0;        // of what was learned, for hash and file: when the steps' own memory is free again
+  int64_t copy = 0;        // of what was learned, for hash and file: when the steps' tensors are free again
   // Where ranks compute on devices with memory of their own, the first is what lies there, and the second
   // what lies on the host.
   int64_t on_device() const { return step.bytes() + evaluation; }
   int64_t beside_device() const { return std::max(images, copy); }
   int64_t total() const {
-    return step.held() + code + std::max(step.activations() + evaluation + images, copy);
+    const int64_t tensors = step.activations() - step.scratch;  // the scratch stays
+    return step.held() + code + step.scratch + std::max(tensors + evaluation + images, copy);
   }
 };
 

@@ -7,8 +7,9 @@
 Each network is profiled once. For each number of ranks, `plan --memory-curve` says from which memory of a
 rank on any plan fits, and from which on nothing is recomputed. Three limits lie between: a fifth and three
 fifths of the way up, and the upper end. Within each of them the network trains two steps and is evaluated
-(`--recompute auto`), on generated images of CIFAR's size or, where it reads tokens, on this documentation. A row has the bytes of each process, those that `train`
-has added up before it began beside the growth of its largest resident set, and the deviation in percent.
+(`--recompute auto`), on generated images of CIFAR's size or, where it reads tokens, on this documentation.
+A row has the bytes of each process, those that `train` has added up before it began beside the growth of
+its largest resident set, and the deviation in percent.
 
 It ends with 1 where a deviation is above 5 %.
 """
@@ -31,7 +32,8 @@ def run(*command):
 
 def ends_of_curve(text):
     """Returns the first and the last limit of a printed curve, in bytes."""
-    rows = [line.split() for line in text.splitlines()]
+    table = text.split(" points are proved")[0]  # the drawing follows
+    rows = [line.split() for line in table.splitlines()]
     limits = [float(row[0]) for row in rows if len(row) == 5 and row[0].replace(".", "").isdigit()]
     return limits[0] * 2**20, limits[-1] * 2**20
 
