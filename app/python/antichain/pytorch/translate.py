@@ -383,6 +383,7 @@ def translate(captured, examples, names_taken, rows):
 
     problems = attempt(captured.calls, make, stand_in)
     outputs = [value_of(output) for output in captured.outputs]
-    ends = [value.node for value in outputs if isinstance(value, Value)]
+    ends = [getattr(value, "of", value) for value in outputs]
+    ends = [value.node for value in ends if isinstance(value, Value)]
     t.nodes = needed(t.nodes, ends, lambda node: [node.name], lambda node: node.inputs)
     return t, outputs, problems
