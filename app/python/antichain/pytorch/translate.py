@@ -370,7 +370,7 @@ def translate(captured, examples, names_taken, rows):
         t.call = call
         refuse_if(any(id(r) in lost for r in references(call)), "")  # a part of what was not translated
         known[id(call)] = value = rows.make(t, call.key, *map_references(value_of, (call.args, call.kwargs)))
-        other = isinstance(value, Joined) and value.shape != tuple(call.shape)
+        other = isinstance(value, Joined) and value.shape != tuple(call.shape or ())
         refuse_if(other, f"'{call.key}' of {value}")
         last = t.nodes[-1] if t.nodes else None
         if isinstance(value, Value) and last and last.name == value.node and last.call is None:

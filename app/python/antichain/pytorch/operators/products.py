@@ -10,7 +10,7 @@ from antichain.pytorch.operators.reductions import largest, mean, sum_of
 from antichain.pytorch.operators.shapes import beside_others, taken
 from antichain.pytorch.operators.table import ROWS, is_number
 from antichain.pytorch.translate import parameter
-from antichain.translation import Looked, Value, Widened, natural, only, refuse_if
+from antichain.translation import Joined, Looked, Value, Widened, natural, only, refuse_if
 
 
 @ROWS.row("matmul", "bmm", "mm", "mv", raw=True)
@@ -163,7 +163,7 @@ def scatter(t, x, dim, index, value=None, src=None):
     return t.formula(["equal b c", f"where s0 {float(number)!r} a"], x, index, places)
 
 
-@ROWS.row("embedding_bag", raw=True)
+@ROWS.row("embedding_bag", raw=True, joined=True)
 def embedding_bag(
     t, first, second=None, offsets=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode="mean",
     sparse=False, per_sample_weights=None, include_last_offset=False, padding_idx=None, **named,
@@ -178,10 +178,17 @@ def embedding_bag(
     second = named.get("weight", named.get("indices", second))
     own = isinstance(first, Tensor) and first.kind is Kind.parameter
     weight, places = (first, second) if own else (second, first)
-    refuse_if(getattr(places, "rank", 0) != 2, "embedding_bag of bags of different sizes (give N x L)")
+    starts = t.constants.get(getattr(offsets, "name", None))
+    if isinstance(places, Joined) and starts is not None:  # N x L as one axis, and where bags begin
+        length = places.shape[0] // t.batch
+        even = starts.tolist() == [*range(0, places.shape[0], length)]
+        places = places.of if even and places.of.rank == 2 and places.lead == (0, 1) else places
+    known = isinstance(places, Value) and places.rank == 2
+    refuse_if(not known, "embedding_bag of bags of different sizes (give N x L)")
     rows = embedding(t, weight, places, max_norm=max_norm, scale_grad_by_freq=scale_grad_by_freq)
     of = {"sum": sum_of, "mean": mean, "max": lambda t, x, dim: largest(t, x, dim, False)}
-    return of[mode](t, rows, dim=1)
+    y = of[mode](t, rows, dim=1)
+    return y if t.call.shape else (y, None)  # ATen's has more
 
 
 def with_rows(t, x, looked):
