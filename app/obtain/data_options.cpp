@@ -228,6 +228,9 @@ bool sees_later_tokens(const Graph& graph) {
   });
 }
 
+// Says whether a node is a loss, or one of those in front of it that from_torch makes of a user's own.
+bool is_of_the_loss(const Node& node) { return node.role() == Role::loss || node.name.starts_with("loss."); }
+
 // Assigns the arrays to the inputs of the network.
 std::vector<AssignedArray> assigned(const NetworkOptions& network, const DataOptions& o) {
   const Graph graph = network.made(2);
@@ -237,7 +240,7 @@ std::vector<AssignedArray> assigned(const NetworkOptions& network, const DataOpt
   for (NodeId id = 0; id < graph.size(); ++id) {
     if (graph[id].role() != Role::input) continue;
     const bool computed_with = std::ranges::any_of(
-        graph.consumers(id), [&](NodeId consumer) { return graph[consumer].role() == Role::compute; });
+        graph.consumers(id), [&](NodeId consumer) { return !is_of_the_loss(graph[consumer]); });
     inputs[computed_with].push_back(graph[id].name);
     const std::vector<std::string>& names = computed_with ? o.inputs : o.targets;
     if (used[computed_with] < names.size())

@@ -87,6 +87,72 @@ def of_two(outputs, target):
     return F.mse_loss(outputs[0], target) + 0.5 * outputs[1].square().mean()
 
 
+class Variational(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.code, self.out = nn.Linear(12, 8), nn.Linear(4, 12)
+        self.known = nn.Parameter(torch.zeros(1, 12))
+
+    def forward(self, x, noise):
+        mean, log_variance = self.code(x).chunk(2, 1)
+        x = self.out(mean + torch.exp(0.5 * log_variance) * noise)
+        return x, mean, log_variance, self.known.expand(len(x), -1)
+
+
+def evidence(outputs, target):
+    """Kingma & Welling, "Auto-Encoding Variational Bayes", ICLR 2014; the variance is a parameter."""
+    x, mean, log_variance, known = outputs
+    off = torch.sum(torch.exp(-known) * (x - target) ** 2 + known)
+    return (off - 0.5 * torch.sum(1 + log_variance - mean.pow(2) - log_variance.exp())) / x.shape[0]
+
+
+def dice(output, classes):
+    """Milletari, Navab & Ahmadi, "V-Net: Fully Convolutional Neural Networks for Volumetric Medical Image
+    Segmentation", 3DV 2016, of each sample."""
+    share, hit = output.softmax(1), F.one_hot(classes, 3).permute(0, 3, 1, 2).float()
+    both = (share * hit).flatten(2).sum(2)
+    return 1 - ((2 * both + 1) / (share.sum((2, 3)) + hit.sum((2, 3)) + 1)).mean()
+
+
+def focal(output, classes):
+    """Lin et al., "Focal Loss for Dense Object Detection", ICCV 2017; and smoothed labels by hand."""
+    off = F.cross_entropy(output, classes, reduction="none")
+    log = F.log_softmax(output, dim=-1)
+    own = log.gather(1, classes.unsqueeze(1)).squeeze(1)
+    return ((1 - torch.exp(-off)) ** 2 * off).mean() - (0.9 * own + 0.1 * log.mean(-1)).mean()
+
+
+def triplet(outputs, one):
+    apart = outputs[0] - outputs[1]
+    far = F.triplet_margin_loss(outputs[0], outputs[1], outputs[2] * one)
+    ranked = F.margin_ranking_loss(apart[:, 0], apart[:, 1], one[:, 0], margin=0.3)
+    return far + 0.1 * ranked + F.cosine_embedding_loss(outputs[0], outputs[2], one[:, 0], margin=0.2)
+
+
+class Three(Autoencoder):
+    def forward(self, a, b, c):
+        return tuple(map(super().forward, (a, b, c)))
+
+
+def of_counts(output, target):
+    near = F.binary_cross_entropy(output.sigmoid(), target.clamp(0, 1))
+    spread = F.gaussian_nll_loss(output, target, F.softplus(output.flip(1)))
+    return near + F.poisson_nll_loss(output, target) + 0.1 * spread
+
+
+def distilled(output, teacher):
+    quantiles = torch.linspace(0.1, 0.9, 12)
+    off = teacher - output
+    known = (teacher > -1).float()
+    kept = ((off**2 * known).sum(1) / known.sum(1)).mean()
+    soft = F.kl_div(F.log_softmax(output / 2, 1), F.softmax(teacher / 2, 1), reduction="batchmean")
+    return kept + soft * 4 + torch.max((quantiles - 1) * off, quantiles * off).sum(1).mean()
+
+
+def of_named(outputs, targets):
+    return F.cross_entropy(outputs[1], targets["y0"]) + F.l1_loss(outputs[0], targets["y1"])
+
+
 def contrast(distance, same):
     """Hadsell, Chopra & LeCun, "Dimensionality Reduction by Learning an Invariant Mapping", CVPR 2006."""
     return (same * distance**2 + (1 - same) * F.relu(1 - distance) ** 2).mean()
@@ -136,6 +202,17 @@ CASES = {
     ),
     "own": lambda: (Autoencoder(), drawn(12), own_loss, drawn(12)),
     "two outputs": lambda: (TwoOutputs(), drawn(12), of_two, drawn(12)),
+    "evidence": lambda: (Variational(), (drawn(12), drawn(4)), evidence, drawn(12)),
+    "dice": lambda: (UNet(), drawn(3, 6, 10), dice, torch.randint(0, 3, (SAMPLES, 6, 10))),
+    "focal": lambda: (Autoencoder(), drawn(12), focal, torch.arange(SAMPLES)),
+    "triplet": lambda: (
+        Three(), (drawn(12), drawn(12), drawn(12)), triplet, (torch.arange(SAMPLES)[:, None] % 2) * 2.0 - 1
+    ),
+    "counts": lambda: (Autoencoder(), drawn(12), of_counts, torch.randint(0, 3, (SAMPLES, 12)).float()),
+    "distilled": lambda: (Autoencoder(), drawn(12), distilled, drawn(12)),
+    "named": lambda: (
+        TwoOutputs(), drawn(12), of_named, {"y0": torch.arange(SAMPLES) % 4, "y1": drawn(12)}
+    ),
     "two losses": lambda: (
         TwoOutputs(),
         drawn(12),
@@ -156,15 +233,29 @@ def tuple_of(inputs):
     return inputs if isinstance(inputs, tuple) else (inputs,)
 
 
+def every(labels):
+    labels = [*labels.values()] if isinstance(labels, dict) else labels
+    return labels if isinstance(labels, list) else [labels]
+
+
+def first(of):
+    """Returns the first samples: what a network is read on says nothing of how many it is trained on."""
+    if isinstance(of, torch.Tensor):
+        return of[: SAMPLES - 2]
+    return {name: first(x) for name, x in of.items()} if isinstance(of, dict) else type(of)(map(first, of))
+
+
 def in_pytorch(model, inputs, loss, labels):
     """Returns the losses of some steps of SGD on the whole batch, in float64."""
     pairs = [l if isinstance(l, tuple) else (l, 1) for l in loss] if isinstance(loss, list) else [(loss, 1)]
     pairs = [(l.double() if isinstance(l, nn.Module) else l, weight) for l, weight in pairs]
     model = model.double()
-    labels = labels if isinstance(labels, list) else [labels]
+    names = [*labels] if isinstance(labels, dict) else None
     labels, inputs = (
-        [y.double() if y.is_floating_point() else y for y in of] for of in (labels, tuple_of(inputs))
+        [y.double() if y.is_floating_point() else y for y in of]
+        for of in (every(labels), tuple_of(inputs))
     )
+    labels = [dict(zip(names, labels))] if names else labels
     optimiser = torch.optim.SGD(model.parameters(), RATE)
     losses = []
     for _ in range(EPOCHS):
@@ -178,22 +269,31 @@ def in_pytorch(model, inputs, loss, labels):
     return losses
 
 
+class Sloped(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.slope = nn.Parameter(torch.ones(1))
+
+    def forward(self, output, target):
+        return (self.slope * (output - target) ** 2).mean()
+
+
 class Losses(InAFolder):
     def write(self, name):
         """Writes the network and its data, and returns what PyTorch computes with."""
         torch.manual_seed(1)
         model, inputs, loss, labels = CASES[name]()
         self.net, self.data = str(self.folder / "net.antichain"), str(self.folder / "set.h5")
-        antichain.from_torch(model, inputs, loss, self.net, labels)
-        every = labels if isinstance(labels, list) else [labels]
+        antichain.from_torch(model, first(inputs), loss, self.net, first(labels))
+        targets = every(labels)
         with h5py.File(self.data, "w") as file:
             for split in "train", "test":
                 for i, x in enumerate(tuple_of(inputs)):
                     file[f"{split}/x{i}"] = x.numpy()
-                for i, y in enumerate(every):
+                for i, y in enumerate(targets):
                     file[f"{split}/y{i}"] = y.numpy()
         self.inputs = ",".join(f"x{i}" for i in range(len(tuple_of(inputs))))
-        self.targets = ",".join(f"y{i}" for i in range(len(every)))
+        self.targets = ",".join(f"y{i}" for i in range(len(targets)))
         return model, inputs, loss, labels
 
     def train(self, *more, local=1):
@@ -285,6 +385,10 @@ class Losses(InAFolder):
         torch.manual_seed(1)
         model, images, target = Autoencoder(), drawn(12), drawn(12)
         for sentence, loss, labels in (
+            ("something else on 16 samples than on 8: it has 8 and then 16 times the mean of a formula_loss",
+             lambda o, y: ((o - y) ** 2).mean() * len(o), target),
+            ("samples that see each other", lambda o, y: (o @ o.T).mean() + y.mean(), target),
+            ("the loss has parameters \\(slope\\)", Sloped(), target),
             ("this loss needs labels", nn.MSELoss(), None),
             ("the loss 3 is not supported", 3, target),
             ("log_softmax", nn.NLLLoss(), torch.arange(SAMPLES)),

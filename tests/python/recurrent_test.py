@@ -28,7 +28,35 @@ class Net(nn.Module):
         return self.head(torch.cat([y.mean(1), h[-1], h[0]], 1))
 
 
+CELLS = {nn.RNNCell: nn.RNN, nn.LSTMCell: nn.LSTM, nn.GRUCell: nn.GRU}
+
+
+class Unrolled(nn.Module):
+    """Has a cell in a loop, the first state the usual one."""
+
+    def __init__(self, make):
+        super().__init__()
+        self.cell, self.head = make(4, 6), nn.Linear(6, 5)
+
+    def forward(self, x):
+        state = None
+        for t in range(x.size(1)):
+            state = self.cell(x[:, t], state)
+        return self.head(state[0] if isinstance(state, tuple) else state)
+
+
 class Recurrent(Case):
+    def test_cells_give_the_numbers_of_pytorch(self):
+        for make in CELLS:
+            with self.subTest(make):
+                torch.manual_seed(1)
+                net, x = Unrolled(make), torch.randn(3, 4, 4)
+                right = net(x)
+                self.write(net, x)
+                antichain.run("check", graph=self.folder / "net.antichain")
+                step_by_step(net)
+                torch.testing.assert_close(net(x), right)
+
     def test_they_give_the_numbers_of_pytorch(self):
         for name, make in LAYERS.items():
             with self.subTest(name):

@@ -9,8 +9,8 @@ from torch.utils.checkpoint import CheckpointFunction
 from antichain.error import AntichainError
 
 NO_GRADIENT = (
-    "a model is trained as a whole; leave out torch.no_grad(), detach() and the like (--freeze, which keeps "
-    "parts as they are, is to come)"
+    "a model is trained as a whole; leave out torch.no_grad(), detach() and the like (requires_grad_(False) "
+    "and --freeze keep parts as they are)"
 )
 
 

@@ -22,7 +22,7 @@ from antichain.pytorch.record import Training, record
 from antichain.pytorch.refusal import check_module, checked_number, refuse
 from antichain.pytorch.same import check_same
 from antichain.pytorch.translate import translate
-from antichain.translation import Value
+from antichain.translation import Joined, Repeated, Value, Widened
 
 RESERVED = ("images", "labels", "loss")
 MOST_EXACT = 2**24  # whole numbers that float32 has
@@ -136,9 +136,10 @@ def read(module, examples, pick, reserved, clauses=(), training=True):
     t, values, problems = translate(captured, examples, reserved, ROWS)
     refuse(clauses, problems, OPERATORS)
     for i, value in enumerate(values):
-        if not isinstance(value, Value):
+        if not isinstance(value, (Joined, Repeated, Value, Widened)):
             raise AntichainError(f"the model returns {value}, which is nothing that it computes")
-        values[i] = t.plain(value)
+        if not isinstance(value, Joined):
+            values[i] = t.plain(t.tensor(value))
     return whole, copy, t, values
 
 

@@ -1,5 +1,5 @@
-"""nn.RNN, nn.LSTM and nn.GRU, step by step, which stands in for PyTorch's own code while a module is
-captured: that is one function for all steps."""
+"""nn.RNN, nn.LSTM and nn.GRU, step by step, and the cells of one step, which stand in for PyTorch's own code
+while a module is captured: that is one function for all of it."""
 
 import functools
 import types
@@ -26,6 +26,14 @@ def _gru(m, x, state, linear):
 
 
 CELLS = {torch.nn.RNN: _rnn, torch.nn.LSTM: _lstm, torch.nn.GRU: _gru}
+OF_ONE_STEP = {torch.nn.RNNCell: _rnn, torch.nn.LSTMCell: _lstm, torch.nn.GRUCell: _gru}
+
+
+def _step(m, x, hx=None):
+    linear = functools.partial(functional.linear, weight=m.weight_hh, bias=m.bias_hh)
+    given = [x.new_zeros(len(x), m.hidden_size)] * 2 if hx is None else hx if isinstance(hx, tuple) else [hx]
+    state = OF_ONE_STEP[type(m)](m, functional.linear(x, m.weight_ih, m.bias_ih), given, linear)
+    return tuple(state) if len(state) > 1 else state[0]
 
 
 def _forward(m, x, hx=None):
@@ -57,13 +65,15 @@ def _forward(m, x, hx=None):
 
 
 def step_by_step(module):
-    """Has each recurrent layer of a module, a copy, compute so, where its states have no projection."""
+    """Has each recurrent layer and cell of a module, a copy, compute so, where its states have no
+    projection."""
     for m in module.modules():
-        if type(m) in CELLS and not m.proj_size:
+        if type(m) in CELLS and not m.proj_size or type(m) in OF_ONE_STEP:
+            of, axes = (_forward, 3) if type(m) in CELLS else (_step, 2)
             own = m.forward
 
-            def forward(m, x, *args, own=own, **kwargs):
-                plain = isinstance(x, torch.Tensor) and x.dim() == 3
-                return (functools.partial(_forward, m) if plain else own)(x, *args, **kwargs)
+            def forward(m, x, *args, own=own, of=of, axes=axes, **kwargs):
+                plain = isinstance(x, torch.Tensor) and x.dim() == axes
+                return (functools.partial(of, m) if plain else own)(x, *args, **kwargs)
 
             m.forward = types.MethodType(forward, m)

@@ -17,7 +17,7 @@ def nodes_before(t, logits, without):
     """Returns the nodes that the outputs depend on, each behind what it computes whatever its name, and the
     numbers of the outputs in that list; inputs have their names. Nodes and options of the names in `without`
     are left out."""
-    outputs = [value.node for value in logits]
+    outputs = [getattr(value, "of", value).node for value in logits]
     weights = {own: name for name, own in t.state.items()}
     number, nodes = {}, []
     for node in needed(t.nodes, outputs, lambda n: [n.name], lambda n: n.inputs):

@@ -370,7 +370,7 @@ def translate(captured, examples, names_taken, rows):
         t.call = call
         refuse_if(any(id(r) in lost for r in references(call)), "")  # a part of what was not translated
         known[id(call)] = value = rows.make(t, call.key, *map_references(value_of, (call.args, call.kwargs)))
-        other = isinstance(value, Joined) and value.shape != tuple(call.shape)
+        other = isinstance(value, Joined) and value.shape != tuple(call.shape or ())
         refuse_if(other, f"'{call.key}' of {value}")
         last = t.nodes[-1] if t.nodes else None
         if isinstance(value, Value) and last and last.name == value.node and last.call is None:
@@ -383,6 +383,7 @@ def translate(captured, examples, names_taken, rows):
 
     problems = attempt(captured.calls, make, stand_in)
     outputs = [value_of(output) for output in captured.outputs]
-    ends = [value.node for value in outputs if isinstance(value, Value)]
+    ends = [getattr(value, "of", value) for value in outputs]
+    ends = [value.node for value in ends if isinstance(value, Value)]
     t.nodes = needed(t.nodes, ends, lambda node: [node.name], lambda node: node.inputs)
     return t, outputs, problems

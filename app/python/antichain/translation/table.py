@@ -78,7 +78,8 @@ class Table(dict):
                 different = len({x.axes for x in joined}) > 1
                 refuse_if(different, f"'{name}' of tensors of which samples are joined with different axes,")
                 last = joined[0].at and joined[0].at >= joined[0].rank - LAST.get(name, 0)
-                refuse_if(last, f"'{name}' of a tensor with the samples among its last axes")
+                why = "(samples that see each other can't be cut into micro-batches)"
+                refuse_if(last, f"'{name}' of a tensor with the samples among its last axes {why}")
                 return self.make_apart(t, name, joined[0], args, keywords)
             if args and name not in self.raw and not joined:
                 args = [t.tensor(args[0]), *args[1:]]

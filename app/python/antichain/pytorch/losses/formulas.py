@@ -37,6 +37,17 @@ class PartialSum:
 
     of: Formula
     extent: int  # of these axes together
+    axes: tuple
+    keep: bool  # them, of extent 1
+
+    @property
+    def shape(self):
+        kept = [(axis, 1 if axis in self.axes else n) for axis, n in enumerate(self.of.shape)]
+        return tuple(n for axis, n in kept if self.keep or axis not in self.axes)
+
+    @property
+    def rank(self):
+        return len(self.shape)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,6 +73,16 @@ class Terms(tuple):
     def times(self, factor):
         return Terms(dataclasses.replace(term, weight=term.weight * factor) for term in self)
 
+    def plus(self, number):
+        """Adds a number, which becomes a part of a mean of a formula."""
+        for i, term in enumerate(self):
+            if term.op == "formula_loss" and term.options.get("reduction", "mean") == "mean" and term.weight:
+                steps = [*term.options["steps"]]
+                steps.append(f"add s{len(steps) - 1} {number / term.weight!r}")
+                more = dataclasses.replace(term, options={**term.options, "steps": steps})
+                return Terms((*self[:i], more, *self[i + 1 :]))
+        raise Unsupported(f"{number} added to a loss that has no mean of a formula (leave it out)")
+
 
 def _linear(step, of):
     """Carries out one step of a formula of Terms and numbers."""
@@ -75,8 +96,13 @@ def _linear(step, of):
         return Terms((*a, *b.times(-1 if name == "subtract" else 1)))
     if name in ("multiply", "divide") and one and not both and (name == "multiply" or b):
         return a.times(b if name == "multiply" else 1 / b)
-    if name == "multiply" and not both:
+    if name == "multiply" and not both and not isinstance(a, Formula):
         return b.times(a)
+    if name in ("add", "subtract") and not both and not isinstance(b if one else a, Formula):
+        loss, number = (a, b) if one else (b, a)
+        return (loss.times(-1) if b is loss and name == "subtract" else loss).plus(
+            -number if one and name == "subtract" else number
+        )
     raise Unsupported(f"'{name}' of a loss that is summed up, besides sums and products with numbers,")
 
 
@@ -96,17 +122,32 @@ class LossTranslation(Translation):
     # Formulas stay formulas
 
     def tensor(self, x, what="an input"):
+        if isinstance(x, PartialSum):
+            return self.stored(x)
         if isinstance(x, LogProbabilities):
             return ROWS["log_softmax"](self.of_networks(), x.of, dim=1)
         return x if isinstance(x, (Formula, Terms)) else super().tensor(x, what)
 
     def stored(self, x):
-        """Returns what is computed of a formula by a node of its own."""
+        """Returns what is computed of a formula by nodes of its own."""
+        if isinstance(x, PartialSum):
+            y = self.stored(x.of)
+            mean = self.of_networks().mean(y, list(x.axes), x.keep)
+            return self.of_networks().multiply(mean, x.extent)
         if not isinstance(x, Formula):
             return self.tensor(x)
-        options = {"steps": [*x.steps]}
-        refuse_if(x.constants, "a constant tensor in what is not summed up at once")
-        return self.emit("elementwise", [self.plain(v) for v in x.values], options)
+        values, words = [self.plain(v) for v in x.values], {}
+        if x.constants:
+            shape = [self.batch, *(1,) * (x.rank - 1)]
+            shape[x.axis] = len(x.constants)
+            words["p"] = f"x{len(values)}"
+            values.append(self.filled(shape, x.constants))
+        steps = [" ".join(words.get(w, w) for w in step.split()) for step in x.steps]
+        return self.emit("elementwise", values, {"steps": steps})
+
+    def computed_now(self, x):
+        """Returns what a node computes, where x is a formula or behind a loss's log_softmax."""
+        return self.stored(x) if isinstance(x, (Formula, PartialSum, LogProbabilities)) else x
 
     def emit(self, op, inputs, *args, **options):
         return super().emit(op, [self.stored(x) for x in inputs], *args, **options)
@@ -122,8 +163,20 @@ class LossTranslation(Translation):
             return self.formula(["relu a"], x)
         return super().same_axes(op, self.stored(x), options, parts)
 
+    def part(self, x, *places):
+        return super().part(self.computed_now(x), *places)
+
+    def concat(self, parts, axis):
+        return super().concat([self.computed_now(x) for x in parts], axis)
+
+    def matmul(self, a, b):
+        return super().matmul(self.computed_now(a), self.computed_now(b))
+
     def activate(self, x, function):
         return self.formula(["sigmoid a"], x) if function == "sigmoid" else super().activate(x, function)
+
+    def in_order(self, x, order):
+        return super().in_order(self.stored(x) if isinstance(x, Formula) else x, order)
 
     def reshape(self, x, shape, helper=False):
         return super().reshape(self.stored(x), shape, helper)
@@ -153,17 +206,18 @@ class LossTranslation(Translation):
 
         for name, x in operands.items():
             x = x.of if isinstance(x, Widened) else x
-            refuse_if(isinstance(x, PartialSum), "a sum over some axes that is computed with further")
+            if isinstance(x, Formula) and constants and x.constants not in ((), constants):
+                x = self.stored(x)
             if isinstance(x, Tensor):
-                x = self.constant(x)
+                one = sum(n > 1 for n in x.shape) <= 1 and self.constant(x)
+                if not one and one != 0 or isinstance(one, tuple) and constants not in ((), one[0]):
+                    one = self.constant_value(x, max(getattr(o, "rank", 0) for o in operands.values()))
+                x = one
             if isinstance(x, tuple) and not isinstance(x, Terms):
-                refuse_if(constants and constants != x[0], "a formula of two constant tensors")
                 words[name], constants, axis = "p", *x
             elif isinstance(x, bool) or isinstance(x, (int, float)):
                 words[name] = repr(float(x))
             elif isinstance(x, Formula):
-                two = constants and x.constants not in ((), constants)
-                refuse_if(two, "a formula of two constant tensors")
                 constants, axis = (x.constants, x.axis) if x.constants else (constants, axis)
                 first = len(all_steps)
                 mine = {f"x{i}": word_of(v) for i, v in enumerate(x.values)}
@@ -208,18 +262,19 @@ class LossTranslation(Translation):
 
     # Sums
 
-    def summed(self, x, axes, reduction):
+    def summed(self, x, axes, reduction, keep=False):
         """Returns a sum or a mean over axes; over all where there are none."""
-        partial = x if isinstance(x, PartialSum) else None
-        x = partial.of if partial else self.as_formula(x)
-        if not axes or set(axes) == set(range(x.rank)):
-            factor = partial.extent if partial and reduction == "mean" else 1
-            return self.terms(x, reduction).times(factor)
-        refuse_if(partial is not None or 0 in axes, "a sum over the samples without the other axes")
+        whole = not axes or set(axes) == set(range(x.rank))
+        if whole and isinstance(x, PartialSum):
+            return self.terms(x.of, reduction).times(x.extent if reduction == "mean" else 1)
+        x = self.as_formula(x)
+        if whole:
+            return self.terms(x, reduction)
+        refuse_if(0 in axes, "a sum over the samples without the other axes")
         extent = math.prod(x.shape[axis] for axis in set(axes))
         if reduction == "mean":
             x = self.one_formula([f"divide a {float(extent)!r}"], {"a": x})
-        return PartialSum(x, extent)
+        return PartialSum(x, extent, tuple(set(axes)), keep)
 
     def terms(self, x, reduction):
         options = {"steps": [*x.steps]}

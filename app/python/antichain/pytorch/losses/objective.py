@@ -1,29 +1,33 @@
 """The user's losses of one model: how they are captured, and which loss nodes they become."""
 
+import copy
+import dataclasses
+import math
+
 import torch
 
 from antichain.error import AntichainError
 from antichain.pytorch.calls import Call, Kind, Tensor, map_leaves, map_references, needed, references, replay
 from antichain.pytorch.capture import capture, check, copied, told, users_line
-from antichain.pytorch.losses.formulas import LossTranslation, Terms
+from antichain.pytorch.losses.formulas import LogProbabilities, LossTranslation, Terms
 from antichain.pytorch.losses.rows import LOSS_ROWS
 from antichain.pytorch.names import readable
 from antichain.pytorch.normalise import flat
 from antichain.pytorch.operators.table import is_number
 from antichain.pytorch.refusal import refuse
-from antichain.translation import Value, attempt, natural, refuse_if, unknown
+from antichain.translation import Joined, Value, attempt, natural, refuse_if, unknown
 
 
 class Whole(torch.nn.Module):
     """The user's losses of what a model returns and of the targets, as one module of tensors."""
 
-    def __init__(self, losses, structure, targets):
+    def __init__(self, losses, structure, targets, named):
         super().__init__()
         self.modules_of_losses = torch.nn.ModuleList(l for l, _ in losses if isinstance(l, torch.nn.Module))
         modules = iter(range(len(losses)))
         self.losses = [next(modules) if isinstance(l, torch.nn.Module) else l for l, _ in losses]
         self.weights = [weight for _, weight in losses]
-        self.structure, self.targets = structure, targets
+        self.structure, self.targets, self.named = structure, targets, named
 
     def forward(self, *tensors):
         count = len(flat(self.structure))
@@ -33,7 +37,8 @@ class Whole(torch.nn.Module):
         output = map_leaves(in_place, self.structure)
         losses = [self.modules_of_losses[l] if isinstance(l, int) else l for l in self.losses]
         if len(losses) == 1:
-            return self.weights[0] * losses[0](output, targets[0] if len(targets) == 1 else targets)
+            given = dict(zip(self.targets, targets)) if self.named else targets
+            return self.weights[0] * losses[0](output, targets[0] if len(targets) == 1 else given)
         return sum(w * loss(o, y) for w, loss, o, y in zip(self.weights, losses, outputs, targets))
 
 
@@ -52,10 +57,10 @@ def losses_of(loss):
     return pairs
 
 
-def targets_of(labels, losses, outputs):
+def targets_of(labels, losses, outputs, samples):
     """Returns the targets by their names as inputs of the network: int64, or float32. Cross-entropy of one
     label has classes in turn where none are given."""
-    samples, of_classes = len(outputs[0]), (torch.nn.CrossEntropyLoss, torch.nn.NLLLoss)
+    of_classes = (torch.nn.CrossEntropyLoss, torch.nn.NLLLoss)
     if labels is None and isinstance(losses[0][0], of_classes) and outputs[0].dim() == 2:
         labels = torch.arange(samples) % outputs[0].shape[1]
     if labels is None:
@@ -78,6 +83,26 @@ def targets_of(labels, losses, outputs):
     return targets
 
 
+def what_it_is(node):
+    """Returns what a node computes, beside its place in the code."""
+    return node.name, node.op, node.inputs, node.options, node.shared
+
+
+def of_any_number(samples, one, two):
+    """Returns the term of a loss on any number of samples, of which these are the terms on so many and on
+    twice as many. A sum that is divided by the number of samples is a mean."""
+    if one == two:
+        return one
+    mean = {"formula_loss": {"reduction": "mean_of_samples"}, "softmax_cross_entropy": {}}[one.op]
+    counts = {"class_weights", "ignore_index"} & one.options.keys()
+    halved = dataclasses.replace(two, weight=one.weight) == one and math.isclose(one.weight, 2 * two.weight)
+    if counts or not halved or one.options.get("reduction") != "sum":
+        numbers = f"{one.weight:g} and then {two.weight:g} times the {one.options.get('reduction', 'mean')}"
+        raise AntichainError(f"it has {numbers} of a {one.op}; take a mean or a sum as it is")
+    rest = {name: value for name, value in one.options.items() if name != "reduction"}
+    return dataclasses.replace(one, options={**rest, **mean}, weight=one.weight * samples)
+
+
 class Objective:
     """The user's losses of one model, as they are and as they were read."""
 
@@ -88,21 +113,28 @@ class Objective:
         outputs = [tensor.detach() for tensor in flat(structure)]
         if not outputs or not all(tensor.dim() for tensor in outputs):
             raise AntichainError("the model returns no tensor, or one without samples")
-        self.targets = targets_of(labels, losses, outputs)
+        own = [name for f, _ in losses if isinstance(f, torch.nn.Module) for name, _ in f.named_parameters()]
+        if own:
+            raise AntichainError(
+                f"the loss has parameters ({', '.join(own)}), which are not trained; make them parameters of "
+                "the model, which returns them as an output of its own, expanded to the samples"
+            )
+        self.targets = targets_of(labels, losses, outputs, len(next(iter(inputs.values()))))
         if len(losses) > 1 and len(losses) != min(len(outputs), len(self.targets)):
             raise AntichainError(
                 f"{len(losses)} losses are given for {len(outputs)} outputs and {len(self.targets)} labels: "
                 "give one of each, or one function of all"
             )
         structure = map_leaves(lambda x: x.detach() if isinstance(x, torch.Tensor) else x, structure)
-        self.whole = Whole(losses, structure, [*self.targets])
+        self.whole = Whole(losses, structure, [*self.targets], isinstance(labels, dict))
         examples = {f"output.{i}": tensor for i, tensor in enumerate(outputs)} | self.targets
         with told("the loss can't be computed", users_line):
             value = self.whole(*(x.clone() for x in examples.values()))
         if not isinstance(value, torch.Tensor) or value.dim():
             raise AntichainError("a loss is one number for the batch; sum it up, or take the mean")
-        self.captured, copy = capture(self.whole, examples)
-        check(copy, self.captured, examples)
+        self.examples = examples
+        self.captured, used = capture(self.whole, examples)
+        check(used, self.captured, examples)
         self.calls = needed(self.captured.calls, self.captured.outputs)
         used = {r.name for call in self.calls for r in references(call) if isinstance(r, Tensor)}
         self.used = [i for i in range(len(outputs)) if f"output.{i}" in used]  # of the model's outputs
@@ -129,15 +161,25 @@ class Objective:
 
         return loss_of
 
-    def entries(self, t, values):
-        """Returns the name, the operator, the inputs and the options of each loss node, and enters the nodes
-        in front of them in the translation t, of which the values are the outputs that are used."""
-        losses = LossTranslation(t.batch, t.names, self.captured.tensors)
-        losses.plain_forms, losses.source = t.plain_forms, t.source
+    def translated(self, t, values, names, times=1):
+        """Returns the nodes and the terms that the losses become behind those of the translation t, of which
+        the values are the outputs that are used, on the samples and on as many again."""
+
+        def more(x):
+            if isinstance(x, Value) and times > 1:
+                return dataclasses.replace(x, stored=(times * x.stored[0], *x.stored[1:]))
+            return dataclasses.replace(x, of=more(x.of)) if isinstance(x, (Joined, LogProbabilities)) else x
+
+        captured, calls = self.captured, self.calls
+        if times > 1:
+            captured, _ = capture(self.whole, {n: torch.cat([x] * times) for n, x in self.examples.items()})
+            calls = needed(captured.calls, captured.outputs)
+        losses = LossTranslation(times * t.batch, names, captured.tensors)
+        losses.plain_forms, losses.source = {**t.plain_forms}, more(t.source)
         losses.is_whole = {name: not y.is_floating_point() for name, y in self.targets.items()}
-        given = {f"output.{i}": value for i, value in zip(self.used, values)}
+        given = {f"output.{i}": more(value) for i, value in zip(self.used, values)}
         for name, target in self.targets.items():
-            given[name] = Value(name, tuple(target.shape), natural(target.dim()))
+            given[name] = more(Value(name, tuple(target.shape), natural(target.dim())))
         known = {}
 
         def value_of(r):
@@ -156,14 +198,29 @@ class Objective:
             if call.shape:
                 known[id(call)] = unknown(call.shape)
 
-        for call in self.calls:
-            call.name = t.names.unique(readable(f"loss.{call.key}"))
-        problems = attempt(self.calls, make, stand_in)
+        for call in calls:
+            call.name = names.unique(readable(f"loss.{call.key}"))
+        problems = attempt(calls, make, stand_in)
         refuse([], problems, ["sums and means of formulas", "cross_entropy", "nll_loss"])
-        terms = known[id(self.captured.outputs[0])]
+        terms = known[id(captured.outputs[0])]
         if not isinstance(terms, Terms):
             raise AntichainError("the loss is no sum or mean over all samples")
-        t.nodes += losses.nodes
+        return losses.nodes, terms
+
+    def entries(self, t, values):
+        """Returns the name, the operator, the inputs and the options of each loss node, and enters the nodes
+        in front of them in the translation t, of which the values are the outputs that are used."""
+        names = copy.deepcopy(t.names)
+        nodes, terms = self.translated(t, values, t.names)
+        try:
+            twice, others = self.translated(t, values, names, 2)
+            if len(terms) != len(others) or [*map(what_it_is, nodes)] != [*map(what_it_is, twice)]:
+                raise AntichainError("it has other nodes")
+            terms = [of_any_number(t.batch, *pair) for pair in zip(terms, others)]
+        except AntichainError as problem:
+            than = f"on {2 * t.batch} samples than on {t.batch}"
+            raise AntichainError(f"the loss computes something else {than}: {problem}") from problem
+        t.nodes += nodes
         terms = sorted(terms, key=lambda term: term.op != "softmax_cross_entropy")
         names = ["loss", *(t.names.unique(f"loss.term{i}") for i in range(1, len(terms)))]
         for name, term in zip(names, terms):

@@ -6,11 +6,11 @@ import torch
 
 from antichain.pytorch.attention import causal as hides_later, hides
 from antichain.pytorch.calls import Kind, Tensor
-from antichain.pytorch.operators.reductions import sum_of
+from antichain.pytorch.operators.reductions import largest, mean, sum_of
 from antichain.pytorch.operators.shapes import beside_others, taken
-from antichain.pytorch.operators.table import ROWS
+from antichain.pytorch.operators.table import ROWS, is_number
 from antichain.pytorch.translate import parameter
-from antichain.translation import Looked, Value, Widened, natural, only, refuse_if
+from antichain.translation import Joined, Looked, Value, Widened, natural, only, refuse_if
 
 
 @ROWS.row("matmul", "bmm", "mm", "mv", raw=True)
@@ -20,6 +20,12 @@ def matmul(t, a, *b, **named):
     if own and isinstance(a, Value) and a.sampled:
         return t.linear(a, b.shape[1], {"weight": b}, in_first=True)
     a, b = t.tensor(a), t.tensor(b)
+    see = any(x.sampled and x.order.index(0) >= x.rank - 2 for x in (a, b)) and a.sampled and b.sampled
+    refuse_if(see and min(a.rank, b.rank) > 1, "a product in which samples see each other")
+    before = [x.shape[:-2] for x in (a, b) if x.sampled or x.rank > 2]
+    if len({*before}) > 1 and min(a.rank, b.rank) > 1:  # matrices are repeated as numbers are
+        before = torch.broadcast_shapes(*before)
+        a, b = (widened(t, x, (*before, *x.shape[-2:])) for x in (a, b))
     if a.sampled == b.sampled:
         vector = b.rank == 1
         b = t.reshape(b, (*b.shape, 1), helper=True) if vector else b
@@ -31,6 +37,14 @@ def matmul(t, a, *b, **named):
         return t.linear(x, b.shape[1], {"weight": b.permuted((1, 0))})
     turned = (*natural(x.rank - 2), x.rank - 1, x.rank - 2)
     return t.linear(x.permuted(turned), a.shape[0], {"weight": a}).permuted(turned)
+
+
+def widened(t, x, shape):
+    """Returns x repeated to a shape, as PyTorch repeats it."""
+    if not x.sampled:
+        x = t.reshape(x, (1,) * (len(shape) - x.rank) + x.shape, helper=True)
+    refuse_if(x.rank != len(shape), f"matrices {x.shape} beside those of {shape}")
+    return x if x.shape == tuple(shape) else t.tensor(Widened(x, tuple(shape)))
 
 
 @ROWS.row("baddbmm", "addmm", raw=True)
@@ -94,13 +108,87 @@ def embedding(
     if isinstance(indices, Tensor) and indices.name in t.constants:
         places = t.constants[indices.name]
         same = places.dim() == 1 or places.dim() == 2 and bool((places == places[:1]).all())
-        refuse_if(not same, "an embedding of numbers that are computed")
+        if not same:
+            found = taken(t, t.tensor(weight), 0, places.flatten().tolist())
+            return t.reshape(found, (*places.shape, weight.shape[1]), helper=True)
         return Looked(weight, tuple(places.reshape(-1)[-places.shape[-1] :].tolist()))
     ids = t.plain(t.tensor(indices))
     rows, width = parameter(weight, "a weight")
+    if ids.node in t.made:  # numbers that are computed: which of the rows it is
+        refuse_if(rows > MOST_ROWS, f"an embedding of {rows} rows at places that are computed")
+        refuse_if(padding_idx not in (None, -1), "an embedding with padding_idx at places that are computed")
+        return t.linear(one_hot(t, ids, rows), width, {"weight": weight}, in_first=True)
     options = {"rows": rows, "width": width}
     options |= {} if padding_idx in (None, -1) else {"padding": padding_idx % rows}
     return t.emit("embedding", [ids], options, parts={"weight": weight})
+
+
+MOST_ROWS = 4096  # of which places that are computed pick one, as a product
+
+
+@ROWS.row("one_hot")
+def one_hot(t, x, num_classes=-1):
+    refuse_if(num_classes < 1, "one_hot without the number of classes")
+    x = t.reshape(t.plain(x), (*x.shape, 1), helper=True)
+    return t.formula(["equal a b"], x, places_along(t, x.rank, x.rank - 1, num_classes))
+
+
+def places_along(t, rank, axis, extent):
+    """Returns 0, 1, … along an axis, for tensors of so many."""
+    return t.filled((t.batch, *(extent if a == axis else 1 for a in range(1, rank))), range(extent))
+
+
+def place_along(t, what, x, axis, index):
+    """Returns an index of one place of an axis of x, with the numbers of all its places."""
+    index = t.tensor(index, "an index")
+    fits = index.rank == x.rank and index.shape == (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+    refuse_if(not fits, f"{what} of {x.shape} at {index.shape}, besides that of one place of an axis,")
+    return index, places_along(t, x.rank, axis, x.shape[axis])
+
+
+@ROWS.row("gather")
+def gather(t, x, dim, index, sparse_grad=False):
+    axis = t.axis(x, dim)
+    index, places = place_along(t, "gather", x, axis, index)
+    return sum_of(t, t.formula(["equal b c", "where s0 a 0"], x, index, places), dim=axis, keepdim=True)
+
+
+@ROWS.row("scatter", "scatter.value", raw=True)
+def scatter(t, x, dim, index, value=None, src=None):
+    """Puts one number at one place of an axis."""
+    x = t.constant_value(x, len(x.shape)) if isinstance(x, Tensor) else x
+    number = value if src is None else src
+    refuse_if(not is_number(number), "scatter of anything but a number")
+    index, places = place_along(t, "scatter", x, t.axis(x, dim), index)
+    return t.formula(["equal b c", f"where s0 {float(number)!r} a"], x, index, places)
+
+
+@ROWS.row("embedding_bag", raw=True, joined=True)
+def embedding_bag(
+    t, first, second=None, offsets=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode="mean",
+    sparse=False, per_sample_weights=None, include_last_offset=False, padding_idx=None, **named,
+):  # fmt: skip
+    mode = ("sum", "mean", "max")[mode] if is_number(mode) else mode
+    odd = [
+        what
+        for what, given in (("per_sample_weights", per_sample_weights), ("padding_idx", padding_idx))
+        if given not in (None, -1)
+    ]
+    refuse_if(odd, f"embedding_bag with {', '.join(odd)}")
+    second = named.get("weight", named.get("indices", second))
+    own = isinstance(first, Tensor) and first.kind is Kind.parameter
+    weight, places = (first, second) if own else (second, first)
+    starts = t.constants.get(getattr(offsets, "name", None))
+    if isinstance(places, Joined) and starts is not None:  # N x L as one axis, and where bags begin
+        length = places.shape[0] // t.batch
+        even = starts.tolist() == [*range(0, places.shape[0], length)]
+        places = places.of if even and places.of.rank == 2 and places.lead == (0, 1) else places
+    known = isinstance(places, Value) and places.rank == 2
+    refuse_if(not known, "embedding_bag of bags of different sizes (give N x L)")
+    rows = embedding(t, weight, places, max_norm=max_norm, scale_grad_by_freq=scale_grad_by_freq)
+    of = {"sum": sum_of, "mean": mean, "max": lambda t, x, dim: largest(t, x, dim, False)}
+    y = of[mode](t, rows, dim=1)
+    return y if t.call.shape else (y, None)  # ATen's has more
 
 
 def with_rows(t, x, looked):
@@ -116,7 +204,12 @@ def einsum(t, equation, *operands, tensors=(), path=None):
     given, _, result = equation.replace(" ", "").partition("->")
     given = given.split(",")
     odd = any(len(set(of)) < len(of) for of in (*given, result)) or "." in equation or "->" not in equation
-    refuse_if(odd or len(given) != len(operands) or len(given) > 2, f"einsum of '{equation}'")
+    refuse_if(odd or len(given) != len(operands), f"einsum of '{equation}'")
+    if len(given) > 2:  # two of them first
+        rest = "".join(given[2:]) + result
+        left = "".join(letter for letter in dict.fromkeys(given[0] + given[1]) if letter in rest)
+        both = einsum(t, f"{given[0]},{given[1]}->{left}", *operands[:2])
+        return einsum(t, f"{','.join([left, *given[2:]])}->{result}", both, *operands[2:])
     terms = [*zip(given, beside_others(t, operands))]
     kept = [set(result).union(*(other for other in given if other is not own)) for own in given]
     # What one operand alone has is summed before.
@@ -128,6 +221,8 @@ def einsum(t, equation, *operands, tensors=(), path=None):
     if len(terms) == 1:
         return t.in_order(terms[0][1], [terms[0][0].index(letter) for letter in result])
     (first, a), (second, b) = terms if terms[0][1].sampled >= terms[1][1].sampled else terms[::-1]
+    if a.sampled and not b.sampled and {*first} & {*second} & {*result}:
+        b, second = widened(t, b, (t.batch, *b.shape)), first[a.order.index(0)] + second
     together = [letter for letter in first if letter in second and letter in result]
     inner = [letter for letter in first if letter in second and letter not in result]
     rows, columns = ([l for l in own if l in result and l not in together] for own in (first, second))
@@ -138,8 +233,7 @@ def einsum(t, equation, *operands, tensors=(), path=None):
         shape = [math.prod(extents[letter] for letter in group) for group in groups[1:]]
         return t.reshape(x, (*(extents[letter] for letter in groups[0]), *shape), helper=True)
 
-    if a.sampled and not b.sampled:
-        refuse_if(together, f"einsum of '{equation}' with a parameter that has an axis of the result, too,")
+    if a.sampled and not b.sampled and not together:
         weight = matrices(second, b, [], columns, inner)
         x = matrices(first, a, rows, inner)
         y = t.linear(x, weight.shape[0], {"weight": weight})

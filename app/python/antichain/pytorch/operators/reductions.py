@@ -43,7 +43,7 @@ def variance_and_mean(t, x, dim=None, unbiased=True, keepdim=False, correction=N
 
 
 @ROWS.row("norm", "linalg_norm", "linalg_vector_norm", "vector_norm")
-def norm(t, x, p=2, ord=2, dim=None, keepdim=False, dtype=None):
+def norm(t, x, p=2, ord=2, dim=None, keepdim=False, dtype=None, out=None):
     order = 2 if (p, ord) in (("fro", 2), (2, None)) else p if ord == 2 else ord
     if order == 1:
         return sum_of(t, t.formula(["abs a"], x), dim=dim, keepdim=keepdim)
@@ -157,6 +157,17 @@ def cumsum(t, x, dim, dtype=None):
     turned = rows.permuted(order)
     y = t.matmul(turned, t.matrices(torch.ones(2 * turned.shape[-1:]).triu(), turned))
     return t.reshape(y.permuted([order.index(a) for a in range(rows.rank)]), x.shape, helper=True)
+
+
+@ROWS.row("cumprod")
+def cumprod(t, x, dim, dtype=None):
+    """Multiplies by what is 1, 2, 4 … places before (Hillis & Steele, "Data Parallel Algorithms", CACM
+    1986)."""
+    axis, apart = t.axis(x, dim), 1
+    while apart < x.shape[axis]:
+        before = t.within(t.part(x, axis, 0, x.shape[axis] - apart), [(axis, apart, 0)], 1)
+        x, apart = t.formula(["multiply a b"], x, before), 2 * apart
+    return x
 
 
 @ROWS.row("local_response_norm", samples=True)

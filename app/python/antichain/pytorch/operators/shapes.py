@@ -131,8 +131,22 @@ def pixel_unshuffle(t, x, downscale_factor):
     return t.reshape(x, (n, c * r * r, h // r, w // r))
 
 
-@ROWS.row("unfold", "im2col", samples=True)
-def unfold(t, x, kernel_size, dilation=1, padding=0, stride=1):
+@ROWS.row("unfold")
+def unfold(t, x, dimension=None, size=None, step=None, **of_images):
+    """Tensor.unfold: has the windows of an axis, their numbers on an axis behind the others."""
+    if of_images:
+        refuse_if(dimension is not None, "unfold with some options by position")
+        return im2col(t, x, **of_images)
+    axis = t.axis(x, dimension)
+    starts = range(0, x.shape[axis] - size + 1, step)
+    if size == step and len(starts) * size == x.shape[axis]:
+        apart = t.reshape(x, (*x.shape[:axis], len(starts), size, *x.shape[axis + 1 :]), helper=True)
+        return apart.permuted([a for a in range(apart.rank) if a != axis + 1] + [axis + 1])
+    return stack(t, [t.part(x, axis, i, i + (len(starts) - 1) * step + 1, step) for i in range(size)], x.rank)
+
+
+@ROWS.row("im2col", samples=True)
+def im2col(t, x, kernel_size, dilation=1, padding=0, stride=1):
     """Has the pixels under each tap of a kernel one behind the other."""
     kernel, dilation, padding, stride = map(both_of, (kernel_size, dilation, padding, stride))
     x = t.within(x, [(2 + i, padding[i], padding[i]) for i in (0, 1)], 0)
@@ -175,6 +189,10 @@ def pixel_shuffle(t, x, upscale_factor):
 def repeat(t, x, *times, repeats=None, dims=None):
     times = sizes(times) if repeats is None and dims is None else repeats or dims
     times = [1] * (x.rank - len(times)) + [int(n) for n in times]
+    if not x.sampled and len(times) > 1 and times[0] == t.batch == t.call.shape[0]:  # once for each sample
+        y = x if len(times) == x.rank and x.shape[0] == 1 else t.reshape(x, (1, *x.shape), helper=True)
+        y = repeat(t, y, 1, *times[1:])
+        return t.tensor(Widened(y, (t.batch, *y.shape[1:])))
     y = x if len(times) == x.rank else t.reshape(x, [1] * (len(times) - x.rank) + [*x.shape], helper=True)
     for axis, count in enumerate(times):
         if count > 1:  # each copy behind the other
