@@ -396,7 +396,8 @@ TEST(GraphFile, WhatIsNoNetworkIsRefusedByTheNodeAndWhereItComesFrom) {
   refused(with("\"options\": {\"p\": 0.2}", "\"options\": [1]"), {"node 'drop'", "an object"});
   refused(with("[\"conv1\"]", "[\"conv2\"]"), {"node 'drop'", "no earlier node 'conv2'"});
   refused(with("[\"conv1\"]", "[\"drop\"]"), {"node 'drop'", "no earlier node 'drop'"});
-  refused(with("[\"conv1\"]", "[\"labels\"]"), {"takes its labels from what others compute with", "'labels'"});
+  refused(with("[\"conv1\"]", "[\"labels\"]"),
+          {"takes its labels from what others compute with", "'labels'"});
   refused(with("[\"conv1\"]", "[\"images\"]"), {conv, "nothing uses its output"});
   refused(with("\"name\": \"drop\"", "\"name\": \"images\""), {"'images'", "too"});
   refused(with("\"name\": \"drop\"", "\"name\": \"a b\""), {"nodes[1].name", "blanks"});
