@@ -41,7 +41,7 @@ std::optional<Division> Rebalancer::see(const StepMeasure& m) {
   recent_.push_back({m.seconds, m.busy_s});
   if (recent_.size() > size_t(rule_.steps())) recent_.pop_front();
   if (++seen_ % rule_.window != 0 || seen_ < rule_.steps()) return {};
-  return wanted_ = former_ ? judge(m.step) : look(m.left);
+  return wanted_ = former_ ? judge(m) : look(m.left);
 }
 
 // Returns by how much faster each rank computed than predicted.
@@ -104,16 +104,21 @@ std::optional<Division> Rebalancer::look(int64_t steps_left) {
   return std::move(planned.best);
 }
 
-std::optional<Division> Rebalancer::judge(int64_t step) {
+// What happens to the ranks after a move is not its fault: all may get slower, or some of them, for which there
+// may be another plan.
+std::optional<Division> Rebalancer::judge(const StepMeasure& m) {
   std::vector<double> seconds;
   for (const Recent& recent : recent_) seconds.push_back(recent.seconds);
   report_.after_s = median(std::move(seconds));
   std::optional<Division> former = std::exchange(former_, std::nullopt);
-  if (report_.after_s >= report_.before_s) return former;
+  const double usual = std::min(1.0, median(speeds(0, rule_.windows)));
+  const std::vector<bool> differs = others();
+  const bool changed = std::ranges::find(differs, true) != differs.end();
+  if (report_.after_s * usual >= report_.before_s && !changed) return former;
   report_.what = RebalanceReport::What::kept;
-  report_.step = step + 1;
+  report_.step = m.step + 1;
   listener_(report_);
-  return {};
+  return changed ? look(m.left) : std::nullopt;
 }
 
 void Rebalancer::moved(const MoveReport& move) {

@@ -27,8 +27,9 @@ namespace antichain {
 //   * save, in all steps that are left, more than `safety` times the pause that it takes: two steps, or what
 //     the last move took
 //
-// It is judged by the median of as many steps as it was decided by. One that did not shorten them is taken
-// back, and for `rest` steps there is no other.
+// It is judged by the median of as many steps as it was decided by, at the speeds that it was planned for. One
+// that did not shorten them is taken back, and for `rest` steps there is no other. Where some ranks' speeds
+// have changed again, the network is planned anew instead.
 struct RebalanceRule {
   int window = 5, windows = 3;
   double gain = 0.1, safety = 2;
@@ -69,7 +70,7 @@ class Rebalancer final : public MoveRule {
   std::vector<double> speeds(int first_window, int windows) const;  // by rank
   std::vector<bool> others() const;
   std::optional<Division> look(int64_t steps_left);
-  std::optional<Division> judge(int64_t step);
+  std::optional<Division> judge(const StepMeasure&);
 
   const RebalanceRule rule_;
   const Planner planner_;

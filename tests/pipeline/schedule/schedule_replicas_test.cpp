@@ -7,6 +7,7 @@
 #include "pipeline/schedule/schedule_passes.h"
 #include "tests/pipeline/planning/networks.h"
 #include "tests/pipeline/schedule/data_flow.h"
+#include "tests/pipeline/schedule/fitting.h"
 #include "tests/pipeline/schedule/only.h"
 
 namespace antichain::test {
@@ -66,9 +67,11 @@ TEST(Replicas, HoldForAllSmallSizes) {
       for (int M = std::max(a, b); M <= 13; ++M)
         for (const Policy& policy : policies_with_replicas()) {
           SCOPED_TRACE(fmt::format("{} and {} replicas, M {}, {}", a, b, M, policy.name));
+          if (fitting(policy, M, a + b + 1) != M) continue;
           const Plan plan = replicated(one_node_each(profile), {a, b, 1});
           const Schedule schedule = make_schedule(profile, plan, policy, M);
           follow_data(schedule, profile, plan, policy != Policy::forward_only);
+          if (policy.asynchronous()) continue;  // as many as where it has no replicas
           const auto expect_in_flight = [&](int rank, int i, int r, int devices_left) {
             const int mine = (M - i + r - 1) / r;
             EXPECT_EQ(most_in_flight(schedule, rank,
@@ -94,7 +97,8 @@ TEST(Replicas, HoldForRandomNetworks) {
         randomly_replicated(random, random_plan(random, profile, 1 + int(random() % 5)), 1 + trial % 5);
     const std::vector<Policy> all = policies_with_replicas();
     const Policy& policy = all[size_t(trial) % all.size()];
-    const Schedule schedule = make_schedule(profile, plan, policy, 5 + int(random() % 12));
+    const int M = fitting(policy, 5 + int(random() % 12), plan.ranks());
+    const Schedule schedule = make_schedule(profile, plan, policy, M);
     follow_data(schedule, profile, plan, policy != Policy::forward_only);
     const std::string text = print(schedule);
     EXPECT_EQ(parse_schedule(text, "text").ranks, schedule.ranks);

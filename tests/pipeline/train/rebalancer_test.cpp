@@ -126,6 +126,22 @@ TEST(Rebalancer, MovesBackWhenTheRankIsFastAgain) {
 }
 
 // A machine that is slower as a whole, and a share that the planner can't change, are no reason.
+// After the move to ranks of speeds 1 and 0.5 all get slower, or the other one does.
+TEST(Rebalancer, BlamesAMoveForNothingThatHappensToTheRanksAfterIt) {
+  for (const bool all : {true, false}) {
+    MadeUpRun run(2);
+    run.run(20);
+    run.speeds[1] = 0.5;
+    while (run.moves == 0) run.run(1);
+    run.speeds = all ? std::vector{0.4, 0.2} : std::vector{0.25, 0.5};
+    run.run(40);
+    EXPECT_EQ(run.moves, all ? 1 : 2);
+    ASSERT_GE(run.reports.size(), 2u);
+    EXPECT_EQ(run.reports[1].what, What::kept);
+    if (!all) EXPECT_NEAR(run.seconds, 100 / 0.75, 1) << "planned anew";
+  }
+}
+
 TEST(Rebalancer, PlansOnceForSpeedsThatNoPlanIsBetterFor) {
   MadeUpRun run(2);
   run.speeds = {0.5, 0.5};
