@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "framework/error.h"
@@ -40,6 +41,16 @@ std::optional<AntichainDag> whole_lattice(const CutGraph& graph, int64_t max_sta
 
 // Returns a bound that holds where nothing up to `below` was found.
 int64_t beyond(int64_t below) { return below == unlimited ? unlimited : below + 1; }
+
+// Says whether a stage has devices of one kind, which differ by their profile.
+bool crews_are_of_a_kind(const PlanOptions& options, int devices) {
+  std::set<std::pair<int, bool>> profiles;
+  for (const std::vector<int>& members : PlacementDag::kinds(options, devices)) {
+    const Device& device = options.cluster.device(members.front());
+    if (!profiles.emplace(device.profile, device.host).second) return false;
+  }
+  return true;
+}
 
 // Returns devices in the cluster's order, fastest first, and slowest first. It is for more different devices
 // than can be permuted.
@@ -166,7 +177,7 @@ std::optional<AntichainSearch::Outcome> AntichainSearch::solve_by_kind(int devic
                                                                        int64_t below) {
   const bool counted = options_.devices() == devices && options_.replicas.of_stage.empty();
   if (!options_.cluster.has_kinds() || options_.recompute || of_loads(options_.objective) || !counted ||
-      !whole_ || whole_->states() > most_states_of_kinds)
+      !whole_ || whole_->states() > most_states_of_kinds || !crews_are_of_a_kind(options_, devices))
     return std::nullopt;
   const KindCrews found = crews_by_kind(*whole_, profile_, options_, low);
   low = found.lower_bound_ns;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int rounds = 120;          // of prices, for one threshold
 constexpr double precision = 5e-4;   // of the thresholds
-constexpr size_t most_kept = 400;    // at a state
+constexpr size_t most_kept = 2000;   // at a state
 constexpr int most_for_memory = 64;  // devices that a stage gets beyond those that its time needs
 constexpr int nothing = std::numeric_limits<int>::max();
 
@@ -200,13 +200,15 @@ class CrewSearch {
     return stages;
   }
 
-  // Leaves the cheapest labels, of which none uses as much of every kind as another.
+  // Leaves the cheapest labels, of which none uses the kinds of another and at least as much of each: in the
+  // end all kinds have to be used.
   void keep_best(std::vector<Label>& labels) {
     std::ranges::sort(labels, {}, [](const Label& l) { return std::tie(l.cost, l.used); });
     std::vector<Label> kept;
     for (Label& label : labels) {
       const auto no_more = [&](const Label& other) {
-        return std::ranges::equal(other.used, label.used, std::less_equal());
+        return std::ranges::equal(other.used, label.used,
+                                  [](int a, int b) { return a <= b && (a == 0) == (b == 0); });
       };
       if (std::ranges::any_of(kept, no_more)) continue;
       kept.push_back(std::move(label));
