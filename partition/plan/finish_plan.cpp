@@ -123,12 +123,48 @@ double rate(const Weights& weights, const Weights& times) {
   return most;
 }
 
+// Kinds of devices, by profile and speed: how many there are, and their times.
+using Kinds = std::map<std::pair<int, double>, std::pair<int, Weights>>;
+
+// Returns the weights of which the bound is largest. A device's time has a price by its kind, and each node
+// the weight of the cheapest device. What kind has more than its share of this work becomes dearer.
+Weights best_weights(const Kinds& kinds) {
+  constexpr int rounds = 300;
+  std::vector<double> price(kinds.size(), 1), load(kinds.size());
+  Weights best, weights(kinds.begin()->second.second.size());
+  double most = 0;
+  for (int round = 1; round <= rounds; ++round) {
+    std::ranges::fill(load, 0);
+    for (size_t n = 0; n < weights.size(); ++n) {
+      size_t k = 0, cheapest = 0;
+      weights[n] = std::numeric_limits<double>::infinity();
+      for (const auto& [kind, its] : kinds) {
+        if (const double cost = price[k] * its.second[n]; cost < weights[n]) weights[n] = cost, cheapest = k;
+        ++k;
+      }
+      load[cheapest] += weights[n] / price[cheapest];
+    }
+    double prices = 0;
+    size_t k = 0;
+    for (const auto& [kind, its] : kinds) {
+      prices += its.first * price[k];
+      load[k++] /= its.first;
+    }
+    const double all = std::accumulate(weights.begin(), weights.end(), 0.0);
+    if (all / prices > most) most = all / prices, best = weights;
+    const double share = std::ranges::max(load), step = 0.5 / std::sqrt(round);
+    for (k = 0; k < price.size() && share > 0; ++k) price[k] *= std::exp(step * (load[k] / share - 0.5));
+  }
+  return best;
+}
+
 // Every node gets a weight. All devices together finish at most so much weight in a nanosecond, so no plan is
 // faster than the sum of all weights divided by that. This holds for any weights. Tried are the times of each
-// kind, the least time of each node, and its time on all devices at once; the largest bound counts.
+// kind, the least time of each node, its time on all devices at once, and the best weights; the largest bound
+// counts.
 int64_t bound_of_kinds_ns(const Profile& profile, const PlanOptions& options, int devices) {
   const Cluster& cluster = options.cluster;
-  std::map<std::pair<int, double>, std::pair<int, Weights>> kinds;  // how many, and their times
+  Kinds kinds;
   for (const Device& device : cluster.devices) {
     auto& [count, times] = kinds[{device.profile, device.speed}];
     if (++count > 1) continue;
@@ -146,7 +182,7 @@ int64_t bound_of_kinds_ns(const Profile& profile, const PlanOptions& options, in
     }
   }
   for (double& weight : at_once) weight = 1 / weight;
-  all.push_back(least), all.push_back(at_once);
+  all.push_back(least), all.push_back(at_once), all.push_back(best_weights(kinds));
   double bound = 0;
   for (const Weights& weights : all) {
     std::vector<double> rates;

@@ -6,11 +6,13 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "framework/error.h"
 #include "framework/units.h"
 #include "partition/search/contract.h"
+#include "partition/search/kind_crews.h"
 #include "partition/search/load_cuts.h"
 #include "partition/search/recomputing_cuts.h"
 #include "partition/search/topological_orders.h"
@@ -24,6 +26,7 @@ constexpr double good_gap = 0.005;                   // of a part: not worth a s
 constexpr int most_moves = 100'000;                  // 8 different devices with replicas have 6,305
 constexpr int most_states_with_fronts = 20'000;      // a Pareto front per state and gate
 constexpr int many_states = 20'000;                  // worth a guess by coarser lattices
+constexpr int most_states_of_kinds = 300;            // crews of many kinds of devices take their square
 
 CutGraph graph_of(const Profile& profile, const PlanOptions& options) {
   CutGraph graph = merge(sitting_together(cut_graph(profile), profile.together), options.together);
@@ -38,6 +41,16 @@ std::optional<AntichainDag> whole_lattice(const CutGraph& graph, int64_t max_sta
 
 // Returns a bound that holds where nothing up to `below` was found.
 int64_t beyond(int64_t below) { return below == unlimited ? unlimited : below + 1; }
+
+// Says whether a stage has devices of one kind, which differ by their profile.
+bool crews_are_of_a_kind(const PlanOptions& options, int devices) {
+  std::set<std::pair<int, bool>> profiles;
+  for (const std::vector<int>& members : PlacementDag::kinds(options, devices)) {
+    const Device& device = options.cluster.device(members.front());
+    if (!profiles.emplace(device.profile, device.host).second) return false;
+  }
+  return true;
+}
 
 // Returns devices in the cluster's order, fastest first, and slowest first. It is for more different devices
 // than can be permuted.
@@ -106,12 +119,15 @@ AntichainSearch::Placements AntichainSearch::placements(int devices, bool& all) 
     kept_placements_.push_back(std::make_unique<PlacementDag>(std::move(*every)));
     chosen.push_back(kept_placements_.back().get());
   }
-  if (all) return chosen;
+  return chosen;
+}
+
+// Adds those that take devices in an order.
+void AntichainSearch::add_orders(Placements& chosen, int devices) {
   for (const std::vector<int>& order : device_orders(options_.cluster, devices)) {
     kept_placements_.push_back(std::make_unique<PlacementDag>(PlacementDag::in_order(options_, order)));
     chosen.push_back(kept_placements_.back().get());
   }
-  return chosen;
 }
 
 Solution AntichainSearch::best() {
@@ -141,8 +157,8 @@ void AntichainSearch::refuse_bars(int64_t bottleneck_ns) const {
 
 AntichainSearch::Outcome AntichainSearch::solve(int devices, int64_t below) {
   bool all_placements = false;
-  const Placements chosen = placements(devices, all_placements);
-  const int64_t low = bound_without_search_ns(profile_, options_, devices);
+  Placements chosen = placements(devices, all_placements);
+  int64_t low = bound_without_search_ns(profile_, options_, devices);
   if (low > below) return {.lower_bound_ns = low};
   if (whole_ && all_placements) {
     Outcome outcome = search(*whole_, *chosen.front(), low, below);
@@ -151,7 +167,27 @@ AntichainSearch::Outcome AntichainSearch::solve(int devices, int64_t below) {
     part.lower_bound_ns = std::max(part.lower_bound_ns, outcome.lower_bound_ns);
     return part;
   }
+  if (std::optional<Outcome> by_kind = solve_by_kind(devices, low, below)) return *by_kind;
+  if (!all_placements) add_orders(chosen, devices);
   return solve_parts(chosen, low, below, whole_ != nullptr);
+}
+
+// Returns nothing where no plan was found, or it is for other searches.
+std::optional<AntichainSearch::Outcome> AntichainSearch::solve_by_kind(int devices, int64_t& low,
+                                                                       int64_t below) {
+  const bool counted = options_.devices() == devices && options_.replicas.of_stage.empty();
+  if (!options_.cluster.has_kinds() || options_.recompute || of_loads(options_.objective) || !counted ||
+      !whole_ || whole_->states() > most_states_of_kinds || !crews_are_of_a_kind(options_, devices))
+    return std::nullopt;
+  const KindCrews found = crews_by_kind(*whole_, profile_, options_, low);
+  low = found.lower_bound_ns;
+  if (found.crews.empty()) return std::nullopt;
+  kept_placements_.push_back(std::make_unique<PlacementDag>(PlacementDag::of_crews(options_, found.crews)));
+  Outcome outcome = search(*whole_, *kept_placements_.back(), low, below);
+  if (!outcome.solution) return std::nullopt;
+  outcome.lower_bound_ns = std::min(found.lower_bound_ns, outcome.solution->bottleneck_ns);
+  outcome.exhaustive = false;
+  return outcome;
 }
 
 // Takes the best of several orders. What they leave to be gained may come from lattices that can be searched.

@@ -51,6 +51,7 @@ class AntichainSearch {
   void list_lattices();
   const AntichainDag* contracted();
   Placements placements(int devices, bool& all);
+  void add_orders(Placements&, int devices);
   // An Outcome is what a search for a bottleneck of at most `below_ns` came to.
   struct Outcome {
     std::optional<Solution> solution;
@@ -58,6 +59,7 @@ class AntichainSearch {
     bool exhaustive = true;      // whether nothing was left out
   };
   Outcome solve(int devices, int64_t below_ns);
+  std::optional<Outcome> solve_by_kind(int devices, int64_t& low, int64_t below);
   Outcome solve_parts(const Placements&, int64_t low_ns, int64_t below_ns, bool on_whole);
   Outcome search(const AntichainDag&, const PlacementDag&, int64_t low_ns, int64_t below_ns);
   Outcome search_within_memory(const AntichainDag&, const PlacementDag&, int64_t low_ns,

@@ -23,21 +23,23 @@ class PlacementBuilder {
   PlacementBuilder(const PlanOptions& options, int devices)
       : options_(options), devices_(devices), nodes_matter_(levels_differ(options.cluster)) {}
 
-  void group_alike() {
-    const int all = options_.cluster.devices.empty() ? devices_ : int(options_.cluster.devices.size());
-    std::map<std::tuple<int, int, bool, double, int64_t>, std::vector<int>> kinds;
-    for (int d = 0; d < all; ++d) {
-      const Device& device = options_.cluster.device(d);
-      kinds[{nodes_matter_ ? device.node : 0, device.profile, device.host, -device.speed,
-             device.memory_bytes}]
-          .push_back(d);
-    }
-    for (auto& [key, members] : kinds) dag_.kinds_.push_back(std::move(members));
-  }
+  void group_alike() { dag_.kinds_ = PlacementDag::kinds(options_, devices_); }
 
   void keep_order(const std::vector<int>& order) {
     in_order_ = true;
     for (int d : order) dag_.kinds_.push_back({d});
+  }
+
+  PlacementDag of_crews(const std::vector<std::pair<int, int>>& crews) {
+    Used from{std::vector<int>(dag_.kinds_.size(), 0), -1};
+    add(from);
+    for (const auto& crew : crews) {
+      crew_ = {crew};
+      move(from, int(used_.size()) - 1, crew.second);
+      from = used_.back();
+    }
+    number();
+    return std::move(dag_);
   }
 
   std::optional<PlacementDag> run(int max_moves) {
@@ -194,6 +196,30 @@ PlacementDag PlacementDag::in_order(const PlanOptions& options, const std::vecto
   PlacementBuilder builder(options, int(order.size()));
   builder.keep_order(order);
   return *builder.run(1 << 30);
+}
+
+PlacementDag PlacementDag::of_crews(const PlanOptions& options,
+                                    const std::vector<std::pair<int, int>>& crews) {
+  int devices = 0;
+  for (const auto& [kind, count] : crews) devices += count;
+  PlacementBuilder builder(options, devices);
+  builder.group_alike();
+  return builder.of_crews(crews);
+}
+
+std::vector<std::vector<int>> PlacementDag::kinds(const PlanOptions& options, int devices) {
+  const Cluster& cluster = options.cluster;
+  const int all = cluster.devices.empty() ? devices : int(cluster.devices.size());
+  const bool nodes_matter = levels_differ(cluster);
+  std::map<std::tuple<int, int, bool, double, int64_t>, std::vector<int>> alike;
+  for (int d = 0; d < all; ++d) {
+    const Device& device = cluster.device(d);
+    alike[{nodes_matter ? device.node : 0, device.profile, device.host, -device.speed, device.memory_bytes}]
+        .push_back(d);
+  }
+  std::vector<std::vector<int>> kinds;
+  for (auto& [key, members] : alike) kinds.push_back(std::move(members));
+  return kinds;
 }
 
 std::span<const Move> PlacementDag::into(int placement) const {

@@ -41,6 +41,10 @@ class PlacementDag {
   static std::optional<PlacementDag> build(const PlanOptions&, int devices, int max_moves);
   // Builds only those that take devices in this order.
   static PlacementDag in_order(const PlanOptions&, const std::vector<int>& order);
+  // Builds only the one in which stages have these crews: a kind each, and how many.
+  static PlacementDag of_crews(const PlanOptions&, const std::vector<std::pair<int, int>>& crews);
+  // Returns the devices of each kind.
+  static std::vector<std::vector<int>> kinds(const PlanOptions&, int devices);
 
   // Placements are numbered by capacity, so that a move leads to a larger number; 0 is "none used yet".
   int size() const { return int(capacity_.size()); }

@@ -10,7 +10,7 @@ formula must be what the program says, to 1e-6. The table has the largest load i
 overlap after it, and the seconds of the slowest search.
 
 FOLDER/sailor has measured runs of eth-easl/sailor. The table has the iteration as predicted and as measured,
-and the peak of memory.
+and the peak of memory. Before it, OPT-350M is planned for many GPUs with replicas (objective compute).
 """
 
 import argparse
@@ -26,7 +26,7 @@ sys.path.insert(0, str(SOURCE / "app/python"))
 
 from antichain.instances.__main__ import text_of  # noqa: E402
 from antichain.instances.dnn_partitioning import Workload  # noqa: E402
-from antichain.instances.sailor import Run  # noqa: E402
+from antichain.instances.sailor import CONFIGS, OPT_OF_MIT, Run, read  # noqa: E402
 
 OBJECTIVES = ("load", "overlapped-load")
 SIZES = (None, 2, 4, 8, 16)  # accelerators; None: the file's, and its CPUs
@@ -75,6 +75,69 @@ def plan_workloads(inputs, program, only):
         print(f"| {name} | {' | '.join(cells)} | {slowest:.2f} |", flush=True)
 
 
+MEMORY_GB = {"A100-40": 40, "GH-96": 96, "RTX-2080": 11, "RTX-3090": 24, "Titan-RTX": 24, "V100-16": 16}
+FLEETS = (  # micro-batch, and the GPUs of each kind
+    (2, {"A100-40": 128}),
+    (2, {"A100-40": 128, "V100-16": 384}),
+    (1, {kind: 171 if place < 4 else 170 for place, kind in enumerate(MEMORY_GB)}),
+)
+
+
+class Fleet(Run):
+    """GPUs for which OPT-350M is planned in 1,024 micro-batches."""
+
+    def __init__(self, data, microbatch, counts):
+        self.model, self.counts, self.degree, self.microbatch = OPT_OF_MIT, counts, 1, microbatch
+        self.config = read(data / "configs" / CONFIGS[self.model])
+        profiles = {kind: read(data / "profiles" / self.model / kind / "profile.json") for kind in counts}
+        self.times = {kind: times[str(microbatch)]["1"] for kind, times in profiles.items()}
+        links = read(data / "network_coeffs_all_homo.json")["inter"]
+        self.bytes_per_s = {kind: links[kind]["1"][1] for kind in counts if kind in links}
+        self.stage_of = [0] * self.config["num_all_layers"]
+        self.layers, self.replicas = [len(self.stage_of)], [list(self.bytes_per_s)]
+
+    def moving_s(self, stage):
+        return 0
+
+    def files(self):
+        link = {"bytes_per_s": self.link([0]), "latency_us": 0}
+        devices = [
+            {"speed": 1, "memory_bytes": MEMORY_GB[kind] * 10**9, "profile": kind}
+            for kind, count in self.counts.items()
+            for _ in range(count)
+        ]
+        return {
+            "profile.json": self.profile(next(iter(self.counts))),
+            **{f"{kind}.json": self.profile(kind) for kind in self.counts},
+            "cluster.json": {
+                "format": "antichain cluster 1",
+                "profiles": [{"name": kind, "file": f"{kind}.json"} for kind in self.counts],
+                "within_node": link,
+                "between_nodes": link,
+                "nodes": [{"devices": devices}],
+            },
+        }
+
+
+def plan_fleets(data, program):
+    print("| GPUs | slowest stage, ms | gap, % | search, s |\n|---|---|---|---|")
+    for microbatch, counts in FLEETS:
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            for file, content in Fleet(data, microbatch, counts).files().items():
+                (folder / file).write_text(text_of(content))
+            words = [program, "plan", "--profile", folder / "profile.json", "--cluster"]
+            words += [folder / "cluster.json", "--replicas", "auto", "--microbatches", "1024"]
+            words += ["--objective", "compute"]
+            subprocess.run([*words, "--json", folder / "plan.json"], check=True, stdout=subprocess.DEVNULL)
+            plan = json.loads((folder / "plan.json").read_text())
+        gpus = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+        gap = (plan["bottleneck_ms"] / plan["lower_bound_ms"] - 1) * 100
+        slowest, took = f"{plan['bottleneck_ms']:.4g}", f"{plan['planning_ms'] / 1e3:.2f}"
+        print(f"| {gpus} | {slowest} | {gap:.2f} | {took} |", flush=True)
+    print()
+
+
 def simulated(program, run, folder):
     for name, content in run.files().items():
         (folder / name).write_text(text_of(content))
@@ -87,6 +150,8 @@ def simulated(program, run, folder):
 
 
 def predict_runs(data, program, only):
+    if only in "fleets":
+        plan_fleets(data, program)
     print("| run | predicted, s | measured, s | error, % | predicted, GB | measured, GB |")
     print("|---|---|---|---|---|---|")
     errors = {}

@@ -11,6 +11,8 @@
 #include "partition/plan/plan_price.h"
 #include "partition/planners/planner.h"
 #include "partition/search/antichain_search.h"
+#include "partition/search/bottleneck.h"
+#include "partition/search/kind_crews.h"
 #include "tests/partition/networks.h"
 
 namespace antichain {
@@ -206,6 +208,62 @@ TEST(Kinds, ReplicasOfAStageHaveOneProfile) {
   options.cluster.devices = {{}, {}, {.profile = 0}, {.profile = 0}};
   expect_has(error_of([&] { plan_antichain(chain(1), options); }),
              "the replicas of a stage have one profile");
+}
+
+// Crews that prices and labels find, beside the search of all placements.
+TEST(Kinds, CrewsAreAsGoodAsThoseOfAllPlacements) {
+  int tried = 0, found = 0;
+  for (unsigned seed = 0; seed < 150; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    const Profile profile = random_network(seed, 6);
+    if (compute_nodes(profile) < 4) continue;
+    PlanOptions options{.objective = Objective::compute, .replicas = {.automatic = true}, .microbatches = 8};
+    options.cluster = one_link(seed % 3 == 0 ? byte_a_nanosecond : Link());
+    for (int kind = 0; kind < 2 + int(seed % 2); ++kind) {
+      auto times = std::make_shared<Profile>(profile);
+      for (ProfileNode& node : times->nodes) node.cost.forward_s = double(1 + random() % 900) * 1e-5;
+      options.cluster.profiles.push_back({"kind", "kind.json", times});
+      for (unsigned count = 1 + random() % 3; count > 0; --count)
+        options.cluster.devices.push_back({.profile = kind});
+    }
+    options.stages = int(options.cluster.devices.size());
+    AntichainSearch search(profile, options);
+    const Solution best = search.best();
+    ASSERT_EQ(search.lower_bound_ns(), best.bottleneck_ns);
+    ++tried;
+    const KindCrews crews = crews_by_kind(*search.whole(), profile, options, 1);
+    EXPECT_LE(crews.lower_bound_ns, best.bottleneck_ns);
+    if (crews.crews.empty()) continue;
+    const PlacementDag placements = PlacementDag::of_crews(options, crews.crews);
+    BottleneckSearch own(*search.whole(), placements, profile, options);
+    const int64_t bottleneck = own.minimum(1, own.most());
+    EXPECT_GE(bottleneck, best.bottleneck_ns);
+    EXPECT_LE(double(bottleneck), double(best.bottleneck_ns) * 1.001);
+    ++found;
+  }
+  EXPECT_GT(tried, 50);
+  EXPECT_GE(found, tried * 9 / 10);
+}
+
+// 1,024 devices of six kinds: more than can be placed in every way.
+TEST(Kinds, OfAThousandDevicesArePlannedWithin3PerCentOfTheBound) {
+  const Profile own = chain(26);
+  PlanOptions options{.stages = 1024, .objective = Objective::compute, .replicas = {.automatic = true}};
+  options.microbatches = 1024;
+  options.cluster = one_link({});
+  for (int kind = 0; kind < 6; ++kind) {
+    auto times = std::make_shared<Profile>(own);
+    for (ProfileNode& node : times->nodes)
+      node.cost.forward_s = (40 + 17 * kind + (node.inputs.empty() ? 0 : 3 * kind)) * 1e-3;
+    options.cluster.profiles.push_back({"kind", "kind.json", times});
+    for (int count = 170 + (kind < 4); count > 0; --count)
+      options.cluster.devices.push_back({.profile = kind});
+  }
+  const Plan plan = plan_antichain(own, options);
+  EXPECT_NO_THROW(validate(plan, own));
+  EXPECT_EQ(plan.ranks(), 1024);
+  EXPECT_LT(plan.gap(), 0.03);
 }
 
 // Twice as slow in every node is half a device.
