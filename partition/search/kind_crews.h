@@ -1,12 +1,13 @@
 // Crews for a cluster of several kinds of devices, where stages may have replicas.
 //
-// There are too many placements of hundreds of devices to build them all. But a stage of a given time needs so
-// many devices of one kind, and devices of a kind are alike. So a threshold asks for a path through the
-// antichain DAG whose stages need no more devices of any kind than there are. With a price for a device of each
-// kind there is a cheapest path, and where even that costs more than all devices, no plan keeps the threshold.
-// Prices rise where a kind is asked for too much (M. L. Fisher, "The Lagrangian Relaxation Method for Solving
-// Integer Programming Problems", Management Science 1981). Paths of least cost are then looked for by labels,
-// which say what they use of each kind. Where no label was left out, that there is none is a proof as well.
+// There are too many placements of hundreds of devices to build them all. But a stage of a given time needs
+// so many devices of one kind, and devices of a kind are alike. So a threshold asks for a path through the
+// antichain DAG whose stages need no more devices of any kind than there are. With a price for a device of
+// each kind there is a cheapest path, and where even that costs more than all devices, no plan keeps the
+// threshold. Prices rise where a kind is asked for too much (M. L. Fisher, "The Lagrangian Relaxation Method
+// for Solving Integer Programming Problems", Management Science 1981). Paths of least cost are then looked
+// for by labels, which say what they use of each kind. Where no label was left out, that there is none is a
+// proof as well.
 #pragma once
 
 #include <cstdint>
