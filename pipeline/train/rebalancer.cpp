@@ -104,8 +104,8 @@ std::optional<Division> Rebalancer::look(int64_t steps_left) {
   return std::move(planned.best);
 }
 
-// What happens to the ranks after a move is not its fault: all may get slower, or some of them, for which there
-// may be another plan.
+// What happens to the ranks after a move is not its fault: all may get slower, or some of them, for which
+// there may be another plan.
 std::optional<Division> Rebalancer::judge(const StepMeasure& m) {
   std::vector<double> seconds;
   for (const Recent& recent : recent_) seconds.push_back(recent.seconds);

@@ -27,9 +27,9 @@ namespace antichain {
 //   * save, in all steps that are left, more than `safety` times the pause that it takes: two steps, or what
 //     the last move took
 //
-// It is judged by the median of as many steps as it was decided by, at the speeds that it was planned for. One
-// that did not shorten them is taken back, and for `rest` steps there is no other. Where some ranks' speeds
-// have changed again, the network is planned anew instead.
+// It is judged by the median of as many steps as it was decided by, at the speeds that it was planned for.
+// One that did not shorten them is taken back, and for `rest` steps there is no other. Where some ranks'
+// speeds have changed again, the network is planned anew instead.
 struct RebalanceRule {
   int window = 5, windows = 3;
   double gain = 0.1, safety = 2;
