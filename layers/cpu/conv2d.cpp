@@ -173,6 +173,7 @@ class Conv2dKernel : public Kernel {
  public:
   explicit Conv2dKernel(const Geometry& g)
       : has_bias_(g.o.bias),
+        image_(g.image()),
         weight_bytes_(int64_t(g.w_have().get_size())),
         winograd_(g.x, g.y, g.o.pad.before),
         forward_(!winograd_pays(g, Winograd::Pass::forward) ? forward_pass(g) : Adapted()),
@@ -183,9 +184,11 @@ class Conv2dKernel : public Kernel {
     prepare_backward_ = Reordered(g.w_have(), with_code(g, backward_data_desc).weights_desc());
   }
 
+  // Nobody wants an image's gradient. Where a tensor within the network has as few channels, the workspace
+  // grows when its gradient is computed for the first time.
   int64_t workspace_bytes(int threads) const {
-    return std::max({forward_bytes(threads), backward_bytes(threads), prepare_forward_.scratch_bytes(),
-                     prepare_backward_.scratch_bytes()});
+    return std::max({forward_bytes(threads), image_ ? 0 : data_bytes(threads), weights_bytes(threads),
+                     prepare_forward_.scratch_bytes(), prepare_backward_.scratch_bytes()});
   }
   int64_t code_bytes() const {
     return code_bytes_of_pass * (bool(forward_) + bool(backward_data_) + bool(backward_weights_));
@@ -232,7 +235,6 @@ class Conv2dKernel : public Kernel {
     return backward_weights_ ? backward_weights_.workspace_bytes() + Workspace::rounded(weight_bytes_)
                              : winograd_.backward_weights_bytes(threads);
   }
-  int64_t backward_bytes(int threads) const { return std::max(data_bytes(threads), weights_bytes(threads)); }
 
   void backward_data(Context& context, const Backward& b) const {
     const int threads = context.threads();
@@ -263,7 +265,7 @@ class Conv2dKernel : public Kernel {
     if (!fresh) accumulate(reinterpret_cast<float*>(to), dw.data<float>(), weight_bytes_ / 4);
   }
 
-  bool has_bias_;
+  bool has_bias_, image_;
   int64_t weight_bytes_;
   Winograd winograd_;
   Adapted forward_, backward_data_, backward_weights_;  // empty where Winograd computes the pass

@@ -74,14 +74,15 @@ struct PlannedVgg19 {
   bool fits = false;
 };
 
-// The figure is for tensors alone. What the engine's kernels work in comes on top of that.
+// What the engine's kernels work in is part of it.
 TEST(Vgg19Memory, HasRoomForTheImagesOfTheOptimum) {
   register_cpu_backend();
-  const PlannedVgg19 planned(images_of_checkmate, limit_bytes);
-  EXPECT_LE(planned.least_bytes, limit_bytes);
-  ASSERT_TRUE(planned.fits);
+  const PlannedVgg19 tensors(images_of_checkmate, limit_bytes);
+  ASSERT_TRUE(tensors.fits);
+  const PlannedVgg19 planned(images_of_checkmate, limit_bytes - tensors.need().step.scratch);
+  ASSERT_TRUE(planned.fits) << planned.least_bytes << " " << tensors.need().step.scratch;
   const MemoryShares step = planned.need().step;
-  EXPECT_LE(step.bytes() - step.scratch, limit_bytes);
+  EXPECT_LE(step.bytes(), limit_bytes) << "of these scratch: " << step.scratch;
 }
 
 // The largest batch that is planned for 4 GB is run.
