@@ -20,6 +20,7 @@
 #include "app/obtain/profile.h"
 #include "app/options/options.h"
 #include "app/report/engines_report.h"
+#include "app/report/roofline.h"
 #include "app/train/optimiser_options.h"
 #include "framework/backend.h"
 #include "framework/json.h"
@@ -35,7 +36,7 @@ struct ProfileOptions {
   OptimiserOptions optimiser;
   PlanningOptions planning;  // only how a profile is measured and kept
   std::string json_file;
-  bool tune = false;
+  bool tune = false, roofline = false;
 };
 
 Table node_table(const Profile& profile) {
@@ -98,6 +99,7 @@ void print(const Profile& profile) {
 void run(const ProfileOptions& options) {
   end_dry_run();
   if (options.tune) check_tunable(backend(options.machine.device));
+  if (options.roofline) check_roofs(backend(options.machine.device));
   run_job(options.machine, [&](Rank& rank) {
     const Graph graph = lowered_network(options.network, rank);
     check_same_kernels(rank, options.machine, graph);
@@ -110,10 +112,17 @@ void run(const ProfileOptions& options) {
                                              make_optimiser(options.optimiser), rank, tensors);
     std::vector<TunedPass> tuned;
     if (options.tune) tuned = compare_engines(graph, rank.context, rank.job.activity());
+    Roofs roofs;
+    if (options.roofline) {
+      const Graph products =
+          large_products(rank.context.backend(), graph.precision(), rank.context.threads());
+      roofs = measure_roofs(products, rank.context, rank.job);
+    }
     // 3. Report.
     if (!rank.prints()) return;
     print(profile);
     if (options.tune) fmt::print("\n{}", describe(tuned));
+    if (options.roofline) fmt::print("\n{}", describe(graph, profile, options.network.microbatches, roofs));
     write_output(options.json_file, to_json(profile));
   });
 }
@@ -134,6 +143,10 @@ void add_profile(CLI::App& app) {
       command, "Planning", "--tune", options->tune, {},
       "time every engine that obeys the rule for each convolution, and say which is the fastest; training "
       "goes by the rule");
+  add_option(
+      command, "Planning", "--roofline", options->roofline, {},
+      "say for each kind of operator which share of a step it takes, and how near it comes to the peaks "
+      "of FLOPs and of memory's bandwidth, measured in the same run");
   add_output_option(command, "--json", options->json_file, "write the profile, for --profile");
   show_first(command, {"--model", "--graph", "--form", "--batch", "--microbatches", "--precision", "--image",
                        "--classes", "--local", "--device", "--threads", "--seconds", "--json"});

@@ -125,6 +125,15 @@ TEST_F(PlanProgram, ACpuHasNothingToTune) {
   refused("profile --model resnet20 --tune", 2, "there is nothing to tune on cpu");
 }
 
+TEST_F(PlanProgram, ProfilesSayHowNearOperatorsComeToThePeaks) {
+  const std::string text =
+      printed("profile --model resnet20 --batch 8 --seconds 0.01 --profile-cache none --roofline");
+  const std::vector<std::string> convolutions = row(text.substr(text.find("Roofline of a step")), "conv2d");
+  ASSERT_EQ(convolutions.size(), 10u) << text;
+  for (int number = 1; number < 9; ++number) EXPECT_GT(std::stod(convolutions[size_t(number)]), 0) << text;
+  EXPECT_THAT(text, HasSubstr("Peaks of this run, by 1 thread a rank"));
+}
+
 TEST_F(PlanProgram, JsonHasEveryNameAndTheFigures) {
   const Json json = plan("--stages 2");
   for (const char* name : {"model", "method", "objective", "stages", "bottleneck_ms", "step_ms",
