@@ -41,8 +41,17 @@ class Lowerer {
     ANTICHAIN_CHECK(
         lowering.x.size() == inputs.size() && lowering.params.size() == node.signature.params.size(),
         fmt::format("the lowering of '{}' names a layout per input and parameter", node.name));
-    for (size_t i = 0; i < inputs.size(); ++i)
-      inputs[i] = in_form(inputs[i], lowering.x[i], lowering.precision, node.op->wants(i, inputs.size()));
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Wants wants = node.op->wants(i, inputs.size());
+      const Node& from = to_[inputs[i]];
+      if (from.output().dtype == DType::i32 && wants == Wants::numbers &&
+          storage(lowering.precision) != DType::f32)
+        throw Error(
+            fmt::format("node '{}' computes with the whole numbers of '{}', which {} rounds beyond 256",
+                        node.name, from.name, name_of(lowering.precision)),
+            "give --precision float32", ExitCode::usage);
+      inputs[i] = in_form(inputs[i], lowering.x[i], lowering.precision, wants);
+    }
     return to_.add(node.name, node.op, std::move(inputs), std::move(lowering), node.absorbed);
   }
 

@@ -73,6 +73,9 @@ int ranks_to_plan_for(const TrainCommandOptions& options, const Job& job) {
                               "for the others",
                               why, policy->name),
                   "give --on-nan abort and --clip-norm 0, or another --schedule", ExitCode::usage);
+  if (options.rebalance_given && options.rebalance == "auto" && job.size() == 1)
+    throw Error("--rebalance auto moves nodes from rank to rank, but the job has one rank",
+                "leave it out, or say --rebalance off", ExitCode::usage);
   return emulated > 0 ? emulated : job.size();
 }
 
@@ -236,6 +239,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   // 4. Make the schedule, and predict how long a step takes.
   const Schedule ordered =
       obtain_training_schedule(broadcast_order(given, task, profile, plan, job), task, profile, plan);
+  if (has_delays(ordered)) check_all_steps_count(options);  // it may be a file's
   const Schedule schedule = votes && job.size() > 1 ? with_votes(ordered) : ordered;
   const Timeline predicted = predict(schedule, plan, profile, task.options, tensors.over(job));
   if (rank.prints()) {

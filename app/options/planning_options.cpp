@@ -160,6 +160,11 @@ void check(const PlanningOptions& o, const std::string& schedule, bool all_metho
       method(o.method) != Method::data_parallel)
     throw Error("--shard-optimiser on shares the optimiser's state out among replicas, but there are none",
                 "give --replicas, or leave it out", ExitCode::usage);
+  if (o.shard_optimiser == "on" && is_training_policy(schedule) && policy(schedule).asynchronous())
+    throw Error(fmt::format("--shard-optimiser on leaves each replica a part of the weights until all have "
+                            "updated, but --schedule {} keeps older weights",
+                            schedule),
+                "leave out --shard-optimiser", ExitCode::usage);
   if (o.backward_split && o.profile_file.empty())
     throw Error(
         "--backward-split is for times in PipeDream's graph.txt, but a profile is to be measured here",

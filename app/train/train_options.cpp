@@ -46,11 +46,7 @@ void check_asynchronous(const TrainCommandOptions& o) {
                             o.annealing_steps),
                 "give it, or leave out --annealing-steps", ExitCode::usage);
   if (!policy) return;
-  if (parse_on_nan(o.on_nan) != OnNan::abort)
-    throw Error(fmt::format("--schedule {} trains with weights of earlier steps, all of which count, but "
-                            "--on-nan {} leaves steps out",
-                            policy->name, o.on_nan),
-                "leave out --on-nan", ExitCode::usage);
+  check_all_steps_count(o);
   if (parse_overlap(o.planning.overlap_steps) == Steps::apart)
     throw Error(fmt::format("under --schedule {} steps overlap, but --overlap-steps is off", policy->name),
                 "leave out --overlap-steps", ExitCode::usage);
@@ -58,11 +54,6 @@ void check_asynchronous(const TrainCommandOptions& o) {
     throw Error(fmt::format("--schedule {} works on CPU ranks so far, but --device is {}", policy->name,
                             o.machine.device),
                 "give --device cpu, or another schedule", ExitCode::usage);
-  if (o.planning.shard_optimiser == "on")
-    throw Error(fmt::format("--shard-optimiser on leaves each replica a part of the weights until all have "
-                            "updated, but --schedule {} keeps older weights",
-                            policy->name),
-                "leave out --shard-optimiser", ExitCode::usage);
   if (o.emulate_delays > 0 && o.machine.local > 1)
     throw Error(fmt::format("--emulate-delays {} is for one rank, but --local asks for {}", o.emulate_delays,
                             o.machine.local),
@@ -145,6 +136,14 @@ void check_every_option_says_what_it_changes(const CLI::App& train) {
       std::ranges::count_if(rows, [](const OptionRow& row) { return row.changes.kind != unsaid; });
   ANTICHAIN_CHECK(rows_that_say + 2 == std::ssize(train.get_options()),  // --help and --help-all have no row
                   "each option of train must say what it changes");
+}
+
+void check_all_steps_count(const TrainCommandOptions& o) {
+  if (parse_on_nan(o.on_nan) == OnNan::abort) return;
+  throw Error(fmt::format("--schedule {} trains with weights of earlier steps, all of which count, but "
+                          "--on-nan {} leaves steps out",
+                          o.schedule.schedule, o.on_nan),
+              "leave out --on-nan", ExitCode::usage);
 }
 
 void check(const TrainCommandOptions& o) {

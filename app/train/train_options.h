@@ -62,6 +62,9 @@ void check_every_option_says_what_it_changes(const CLI::App& train);
 // Throws Error for mistakes that involve several options.
 void check(const TrainCommandOptions&);
 
+// Throws Error where steps may be left out, which a schedule of older weights can't have.
+void check_all_steps_count(const TrainCommandOptions&);
+
 // Returns the policy that --schedule names, where it is asynchronous, else nullptr.
 const Policy* asynchronous_policy(const TrainCommandOptions&);
 

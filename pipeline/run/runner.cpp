@@ -32,11 +32,6 @@ void check_versions(const RankModel& model, const Plan& plan, const Schedule& sc
   if (!model.context().backend().host_memory())
     throw Error("the schedule trains with older weights, which works on CPU ranks so far",
                 "give --device cpu, or a synchronous schedule", ExitCode::usage);
-  if (model.shards().of_state())
-    throw Error(
-        "the plan shards the optimiser, and the schedule trains with older weights, of which each "
-        "replica would have a part",
-        "plan with --shard-optimiser off", ExitCode::usage);
   const KeptVersions kept = kept_versions(schedule, plan, rank);
   for (const auto& [id, count] : kept.older) {
     const std::vector<NodeWeights>& older = model[id].older;

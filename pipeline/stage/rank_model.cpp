@@ -14,6 +14,11 @@ namespace antichain {
 RankModel::RankModel(const Graph& lowered, std::vector<NodeId> nodes, Context& context, uint64_t seed,
                      std::shared_ptr<const Optimiser> optimiser, Shards shards, const KeptVersions& versions)
     : graph_(lowered), context_(context), optimiser_(std::move(optimiser)), shards_(std::move(shards)) {
+  if (!versions.older.empty() && shards_.of_state())
+    throw Error(
+        "the plan shards the optimiser, and the schedule trains with older weights, of which each "
+        "replica would have a part",
+        "plan with --shard-optimiser off", ExitCode::usage);
   own(std::move(nodes), [&](const Node& node, const ParamSpec& param, Layout layout) {
     return draw(node, param, layout, seed);
   });
@@ -99,7 +104,6 @@ void RankModel::add_versions(NodeId id, int older, const PredictionMethod* predi
   if (state.buffers.empty() && !trains(graph_[id])) return;
   for (int k = 0; k < older; ++k) state.older.push_back(room_for_weights(id));
   if (!predict) return;
-  ANTICHAIN_CHECK(!shards_.of_state(), "a prediction reads whole slots");
   state.ahead = room_for_weights(id);
   const std::shared_ptr<const Optimiser> pass = prediction_of(optimiser_, *predict, older);
   std::vector<Trained> all;

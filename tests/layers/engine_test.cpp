@@ -167,6 +167,7 @@ TEST(Engine, NodesThatComputeWithTokensGetThemAsNumbers) {
         ->forward(context, {.x = {&x, 1}, .y = y});
     EXPECT_EQ(std::vector<float>(y.data<float>(), y.data<float>() + 6),
               (std::vector<float>{7, -1, 0, 16'777'216, 3, 4}));
+    EXPECT_THROW(lower(graph, *engine, Precision::bf16), Error);  // which has not all of them
   }
 }
 

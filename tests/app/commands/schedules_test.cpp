@@ -69,7 +69,17 @@ TEST_F(SchedulesOfCommands, AsynchronousOnesAreEmulatedOnOneRank) {
   expect_refused(one_each + "--emulate-delays 3", 2, "a plan of 3 stages, but this one has 2");
   expect_refused(batches + "--local 2 --clip-norm 1", 2, "none waits for the others");
   expect_refused(batches + "--on-nan skip", 2, "leaves steps out");
+  expect_refused(data + "--batch 4 --microbatches 1 --plan d.json --local 2 --schedule d.txt --on-nan skip",
+                 2, "leaves steps out");
   expect_refused(batches + "--overlap-steps off", 2, "steps overlap");
+  const std::string sharded =
+      "plan --profile p.json --stages 1 --replicas 2 --shard-optimiser on --microbatches 4 --json "
+      "sharded.json ";
+  expect_refused(sharded + "--schedule 2bw", 2, "--schedule 2bw keeps older weights");
+  EXPECT_EQ(run(sharded).code, 0);
+  for (const char* prediction : {"none", "momentum"})
+    expect_refused(batches + "--local 2 --plan sharded.json --predict " + prediction, 2,
+                   "the plan shards the optimiser");
   const std::string saved = data + "--batch 4 --microbatches 1 --plan d.json --local 2 --checkpoint saved ";
   EXPECT_EQ(run(saved + "--schedule pipedream").code, 0);
   expect_refused(saved + "--steps 6 --schedule stale --resume auto", 2, "were those of their forwards");

@@ -18,12 +18,12 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr const char* learning = "--lr 0.05 --steps 50 --evaluate-every 1000 --local 2 ";
+constexpr const char* learning = "--lr 0.05 --steps 50 --evaluate-every 1000 ";
 
 using Rebalancing = SmallJob;
 
 TEST_F(Rebalancing, MovesNodesOffASlowRankToTheSameBits) {
-  const std::string words = std::string("train") + given + learning;
+  const std::string words = std::string("train") + given + learning + "--local 2 ";
   const std::string stays = ran(words + "--rebalance off --json stays.json");
   EXPECT_THAT(stays, Not(HasSubstr("Rebalancing")));
   const ProgramRun moves =
@@ -55,7 +55,8 @@ TEST_F(Rebalancing, IsRefusedWhereNodesStay) {
                                      {"--replicas auto", "replicas"},
                                      {"--schedule auto", "--schedule auto searches an order"},
                                      {"--schedule pipedream", "older weights"}})
-    expect_refused(words + option, 2, part);
+    expect_refused(words + "--local 2 " + option, 2, part);
+  expect_refused(words + "--local 1", 2, "the job has one rank");
 }
 
 }  // namespace
