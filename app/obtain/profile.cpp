@@ -32,7 +32,8 @@ void check_subject(const Profile& profile, const std::string& file, const Graph&
   }
   if (profile.graph_hash == lowered.hash()) return;
   const NodeId labels = lowered.find(Loader::labels_input);
-  const bool soft = labels >= 0 && lowered[labels].output().shape.rank() == 2;
+  const bool soft = labels >= 0 && lowered[labels].output().shape.rank() == 2 &&
+                    lowered[labels].output().dtype != DType::i32;
   throw Error(
       fmt::format(
           "{} is the profile of {} in {} and micro-batches of {} on {} (graph {}), but this run is {} "
