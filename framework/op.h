@@ -48,8 +48,9 @@ struct ParamSpec {
 
 enum class Role { input, compute, loss };
 
-// What an operator wants of one of its inputs: numbers to compute with; integers, which are labels, rows,
-// documents or positions and stay int32; or nothing but how many samples there are.
+// An operator wants of an input numbers to compute with, integers, or nothing but how many samples there are.
+// Integers are labels, rows, documents or positions; they stay int32. Numbers are converted to the type that
+// activations are stored in.
 enum class Wants { numbers, integers, samples };
 
 struct Signature {

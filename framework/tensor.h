@@ -106,7 +106,9 @@ class Tensor {
   std::shared_ptr<std::byte> bytes_;
 };
 
-// Returns 64-byte aligned, zero-filled host memory. Throws Error when the machine has less than that.
+// Returns so many bytes of host memory, aligned to 64 and filled with zeros. From a mebibyte on they are a
+// mapping of their own, in large pages where the system has them, which goes back to the system when it is
+// freed. Throws Error when the machine has less memory.
 std::shared_ptr<std::byte> allocate_host(int64_t bytes);
 
 // Copies host tensors of equal shape and dtype from one layout to another, writing zeros into the padding.

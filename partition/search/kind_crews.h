@@ -20,12 +20,14 @@
 namespace antichain {
 
 struct KindCrews {
-  std::vector<std::pair<int, int>> crews;  // of each stage: kind, as PlacementDag::kinds, and count; or none
-  int64_t lower_bound_ns = 0;              // no stage's time can be below in every stage, whatever the plan
+  // These are a kind's number in PlacementDag::kinds and a count of devices, by stage. There are none where no
+  // plan was found.
+  std::vector<std::pair<int, int>> crews;
+  int64_t lower_bound_ns = 0;  // the slowest stage of no plan takes less
 };
 
-// `low` is a bound on the slowest stage. Loads (of_loads) are not for it, nor are kinds that a stage may have
-// together. The work grows with the square of the states.
+// `low` is a bound on the slowest stage, in nanoseconds. The objective must not be a load (of_loads), and no
+// two kinds may be in one stage. The work grows with the square of the states.
 KindCrews crews_by_kind(const AntichainDag&, const Profile&, const PlanOptions&, int64_t low);
 
 }  // namespace antichain
