@@ -1,6 +1,6 @@
-// A prediction says what weights will be some updates later, before the gradients of these updates are known.
-// It is computed from the weights and the optimiser's slots as they are now. Where training is asynchronous, a forward may read it in
-// place of weights that will be old when its gradient is applied.
+// A prediction says what weights will be some updates later, before the gradients of these updates are
+// known. It is computed from the weights and the optimiser's slots as they are now. Where training is
+// asynchronous, a forward may read it in place of weights that will be old when its gradient is applied.
 //
 //   k steps as the last one   w − k · rate · D, along the direction D that each optimiser's file has
 //   step by step              what k updates make of w where gradients are zero from now on, but AdamW's mean

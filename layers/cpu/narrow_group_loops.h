@@ -1,7 +1,7 @@
 // The loops of narrow_groups.cpp process one block of channels of one image. The image is framed by zeros; a
-// loop convolves it with packed weights, or correlates it with a gradient. They are written once (narrow_group_loops.inc) and
-// compiled for AVX2, with 8 channels a block, and AVX-512, with 16. A vector register holds the block's
-// channels of one pixel.
+// loop convolves it with packed weights, or correlates it with a gradient. They are written once
+// (narrow_group_loops.inc) and compiled for AVX2, with 8 channels a block, and AVX-512, with 16. A vector
+// register holds the block's channels of one pixel.
 #pragma once
 
 #include <cstdint>
