@@ -20,8 +20,8 @@
 namespace antichain {
 
 struct KindCrews {
-  // These are a kind's number in PlacementDag::kinds and a count of devices, by stage. There are none where no
-  // plan was found.
+  // These are a kind's number in PlacementDag::kinds and a count of devices, by stage. There are none where
+  // no plan was found.
   std::vector<std::pair<int, int>> crews;
   int64_t lower_bound_ns = 0;  // the slowest stage of no plan takes less
 };
