@@ -5,14 +5,15 @@
 #include <algorithm>
 
 #include "layers/cpu/activation.h"
+#include "layers/cpu/adapted.h"
 #include "layers/cpu/dnnl.h"
+#include "layers/cpu/for_each_range.h"
 
 namespace antichain::cpu {
 namespace {
 
-// Measured with 2 MiB of second-level cache; half and twice as much of each differ by a few percent. The
-// tiles are a multiple of the rows that registers hold, 14 and 6.
-constexpr int64_t tiles_at_once = 84;       // of a thread
+// Measured with 2 MiB of second-level cache; half and twice as much of each differ by a few percent.
+constexpr int64_t tiles_at_once = 98;       // of a thread
 constexpr int64_t columns_of_chunk = 64;    // channels
 constexpr int64_t weights_of_chunk = 4096;  // pairs of channels, whose values take 576 KiB
 
@@ -55,6 +56,17 @@ void for_each_part(int64_t blocks, Range tiles, int threads, const F& f) {
   });
 }
 
+// Groups share out the tiles evenly. Where there are enough, each thread works on groups of its own, so that no
+// thread reads what another has transformed; otherwise all threads work on one group after the other.
+struct Groups {
+  int64_t tiles, count;
+  bool alone;
+
+  Range operator[](int64_t group) const { return {group * tiles / count, (group + 1) * tiles / count}; }
+  int64_t largest() const { return ceil_of(tiles, count); }
+  int team(int threads) const { return alone ? 1 : threads; }  // of a group
+};
+
 // Views one block of channels, tiled as `tiled` is.
 template <class T, class Side>
 TiledPlanes<T> planes(T* tensor, const Side& side, int64_t lanes, int64_t block, const Side& tiled,
@@ -64,41 +76,57 @@ TiledPlanes<T> planes(T* tensor, const Side& side, int64_t lanes, int64_t block,
           tiles_along(tiled.height), tiles_along(tiled.width), row,         column};
 }
 
-// The tiles of all threads are transformed, and then each thread multiplies a part of them by a chunk of the
-// filters, which it has transformed.
+// The tiles of a group are transformed, and then each thread of its team multiplies a part of them by a chunk
+// of the filters, which it has transformed.
 struct ConvolveSizes {
-  int64_t at_once;
+  Groups groups;
   Chunks chunks;
   Values pixels, filters, results;
 
   ConvolveSizes(int64_t tiles, int64_t from_blocks, int64_t to_blocks, int64_t lanes, int threads)
-      : at_once(std::min(tiles, threads * tiles_at_once)),
+      : groups(groups_of(tiles, threads)),
         chunks(from_blocks, to_blocks, lanes),
-        pixels{at_once, from_blocks, lanes},
+        pixels{groups.largest(), from_blocks, lanes},
         filters{chunks.rows * lanes, chunks.columns, lanes},
-        results{std::min(at_once, tiles_at_once), chunks.columns, lanes} {}
+        results{std::min(groups.largest(), tiles_at_once), chunks.columns, lanes} {}
 
+  static Groups groups_of(int64_t tiles, int threads) {
+    if (threads > 1 && tiles < threads * tiles_at_once) return {tiles, 1, false};
+    return {tiles, threads * ceil_of(tiles, threads * tiles_at_once), true};
+  }
   int64_t thread_floats() const { return filters.floats() + results.floats(); }
+  int64_t all_pixels(int threads) const { return (groups.alone ? threads : 1) * pixels.floats(); }
   int64_t bytes(int threads, int64_t bias) const {
-    return Workspace::rounded((pixels.floats() + threads * thread_floats() + bias) * int64_t(sizeof(float)));
+    return Workspace::rounded((all_pixels(threads) + threads * thread_floats() + bias) *
+                              int64_t(sizeof(float)));
   }
 };
 
-// Each thread sums over the tiles for a chunk of the filters. There is at least one for each thread.
+// A sum over the tiles of a group is computed by chunks of the filters. Threads that work alone keep the sums
+// of their groups, which are added in the order of the groups.
 struct CorrelateSizes {
-  int64_t at_once;
+  Groups groups;
   Chunks chunks;
   Values pixels, gradients, filters;
+  int64_t kept;
 
   CorrelateSizes(int64_t tiles, int64_t x_blocks, int64_t y_blocks, int64_t lanes, int threads)
-      : at_once(std::min(tiles, tiles_at_once)),
-        chunks(x_blocks, y_blocks, lanes, threads),
-        pixels{at_once, x_blocks, lanes},
-        gradients{at_once, y_blocks, lanes},
-        filters{chunks.rows * lanes, chunks.columns, lanes} {}
+      : groups(groups_of(tiles, threads)),
+        chunks(x_blocks, y_blocks, lanes, groups.team(threads)),
+        pixels{groups.largest(), x_blocks, lanes},
+        gradients{groups.largest(), y_blocks, lanes},
+        filters{chunks.rows * lanes, chunks.columns, lanes},
+        kept(groups.alone && threads > 1 ? x_blocks * y_blocks * lanes * lanes * 9 : 0) {}
 
+  // How many groups there are follows from the tiles alone, because it is a part of the order of the sums.
+  static Groups groups_of(int64_t tiles, int threads) {
+    const int64_t count = tiles <= tiles_at_once ? 1 : 2 * ceil_of(tiles, 2 * tiles_at_once);
+    return {tiles, count, count >= threads};
+  }
+  int64_t group_floats() const { return pixels.floats() + gradients.floats() + kept; }
   int64_t bytes(int threads) const {
-    return (pixels.floats() + gradients.floats() + threads * filters.floats()) * int64_t(sizeof(float));
+    return ((groups.alone ? threads : 1) * group_floats() + threads * filters.floats()) *
+           int64_t(sizeof(float));
   }
 };
 
@@ -158,31 +186,31 @@ int64_t Winograd::convolve_bytes(const Side& from, const Side& to, int threads) 
 void Winograd::convolve(std::byte* workspace, int threads, const Filtered& f) const {
   const WinogradLoops& loops = *loops_;
   const Side &from = f.from, &to = f.to;
-  const int64_t all_tiles = tiles(to);
-  const ConvolveSizes size(all_tiles, from.blocks, to.blocks, lanes_, threads);
-  float* const v = reinterpret_cast<float*>(workspace);
-  float* const of_threads = v + size.pixels.floats();
+  const ConvolveSizes size(tiles(to), from.blocks, to.blocks, lanes_, threads);
+  float* const all_pixels = reinterpret_cast<float*>(workspace);
+  float* const of_threads = all_pixels + size.all_pixels(threads);
   float* bias = nullptr;
   if (f.bias) {
     bias = of_threads + threads * size.thread_floats();
     std::fill(std::copy_n(f.bias, to.channels, bias), bias + to.blocks * lanes_, 0.0f);
   }
   const int64_t outs = ceil_of(to.blocks, size.chunks.columns);
+  const int team = size.groups.team(threads);
 
-  for (int64_t first = 0; first < all_tiles; first += size.at_once) {
-    const Range now{first, std::min(all_tiles, first + size.at_once)};
-    const int64_t count = now.end - now.begin;
-    for_each_part(from.blocks, now, threads, [&](int64_t block, Range part) {
+  const auto convolve_group = [&](int64_t group, int thread) {
+    const Range now = size.groups[group];
+    float* const v = all_pixels + thread * size.pixels.floats();
+    for_each_part(from.blocks, now, team, [&](int64_t block, Range part) {
       loops.from_pixels(planes(f.source, from, lanes_, block, to, f.row, f.column), part,
-                        {v + size.pixels.at(block, part.begin - first), size.pixels.point_step()});
+                        {v + size.pixels.at(block, part.begin - now.begin), size.pixels.point_step()});
     });
-    const int64_t parts =
-        std::max(ceil_of(count, size.results.rows), std::min(count, ceil_of(threads, outs)));
-    for_each_plane(parts * outs, threads, [&](int64_t unit) {
+    const int64_t count = now.end - now.begin;
+    const int64_t parts = std::max(ceil_of(count, size.results.rows), std::min(count, ceil_of(team, outs)));
+    for_each_plane(parts * outs, team, [&](int64_t unit) {
       const int64_t part = unit / outs, out = unit % outs * size.chunks.columns;
       const int64_t begin = part * count / parts, rows = (part + 1) * count / parts - begin;
       const int64_t columns = std::min(size.chunks.columns, to.blocks - out);
-      float* const u = of_threads + omp_get_thread_num() * size.thread_floats();
+      float* const u = of_threads + (thread + omp_get_thread_num()) * size.thread_floats();
       float* const m = u + size.filters.floats();
       for (int64_t in = 0; in < from.blocks; in += size.chunks.rows) {
         const int64_t inner = std::min(size.chunks.rows, from.blocks - in);
@@ -200,12 +228,19 @@ void Winograd::convolve(std::byte* workspace, int threads, const Filtered& f) co
               {u + point * size.filters.point_step(), size.filters.step()},
               {m + point * size.results.point_step(), size.results.step()}, rows, inner, columns, in > 0);
       }
+      const Range done{now.begin + begin, now.begin + begin + rows};
       for (int64_t o = 0; o < columns; ++o)
-        loops.to_results(planes(f.result, to, lanes_, out + o, to), {first + begin, first + begin + rows},
+        loops.to_results(planes(f.result, to, lanes_, out + o, to), done,
                          {m + size.results.at(o, 0), size.results.point_step()},
                          bias ? bias + (out + o) * lanes_ : nullptr);
     });
-  }
+  };
+
+  if (size.groups.alone)
+    for_each_plane(size.groups.count, threads,
+                   [&](int64_t group) { convolve_group(group, omp_get_thread_num()); });
+  else
+    convolve_group(0, 0);
 }
 
 void Winograd::forward(std::byte* workspace, int threads, const float* x, const float* weights,
@@ -225,28 +260,32 @@ int64_t Winograd::backward_weights_bytes(int threads) const {
 void Winograd::backward_weights(std::byte* workspace, int threads, const float* x, const float* dy, float* dw,
                                 Into into) const {
   const WinogradLoops& loops = *loops_;
-  const int64_t all_tiles = tiles(y_);
-  const CorrelateSizes size(all_tiles, x_.blocks, y_.blocks, lanes_, threads);
-  float* const v = reinterpret_cast<float*>(workspace);
-  float* const m = v + size.pixels.floats();
-  float* const of_threads = m + size.gradients.floats();
+  const CorrelateSizes size(tiles(y_), x_.blocks, y_.blocks, lanes_, threads);
+  const Groups& groups = size.groups;
+  float* const of_groups = reinterpret_cast<float*>(workspace);
+  float* const of_threads = of_groups + (groups.alone ? threads : 1) * size.group_floats();
   const int64_t ins = ceil_of(x_.blocks, size.chunks.rows), outs = ceil_of(y_.blocks, size.chunks.columns);
+  const int team = groups.team(threads);
+  const auto adds = [&](int64_t group) { return group > 0 || into == Into::accumulate; };
 
-  for (int64_t first = 0; first < all_tiles; first += size.at_once) {
-    const Range now{first, std::min(all_tiles, first + size.at_once)};
-    for_each_part(x_.blocks, now, threads, [&](int64_t block, Range part) {
+  const auto correlate = [&](int64_t group, int thread, float* sums, bool adds_to_them) {
+    const Range now = groups[group];
+    float* const v = of_groups + thread * size.group_floats();
+    float* const m = v + size.pixels.floats();
+    for_each_part(x_.blocks, now, team, [&](int64_t block, Range part) {
       loops.from_pixels(planes(x, x_, lanes_, block, y_, -before_.h, -before_.w), part,
-                        {v + size.pixels.at(block, part.begin - first), size.pixels.point_step()});
+                        {v + size.pixels.at(block, part.begin - now.begin), size.pixels.point_step()});
     });
-    for_each_part(y_.blocks, now, threads, [&](int64_t block, Range part) {
-      loops.from_gradient(planes(dy, y_, lanes_, block, y_), part,
-                          {m + size.gradients.at(block, part.begin - first), size.gradients.point_step()});
+    for_each_part(y_.blocks, now, team, [&](int64_t block, Range part) {
+      loops.from_gradient(
+          planes(dy, y_, lanes_, block, y_), part,
+          {m + size.gradients.at(block, part.begin - now.begin), size.gradients.point_step()});
     });
-    for_each_plane(ins * outs, threads, [&](int64_t unit) {
+    for_each_plane(ins * outs, team, [&](int64_t unit) {
       const int64_t in = unit % ins * size.chunks.rows, out = unit / ins * size.chunks.columns;
       const int64_t rows = std::min(size.chunks.rows, x_.blocks - in);
       const int64_t columns = std::min(size.chunks.columns, y_.blocks - out);
-      float* const u = of_threads + omp_get_thread_num() * size.filters.floats();
+      float* const u = of_threads + (thread + omp_get_thread_num()) * size.filters.floats();
       for (int64_t point = 0; point < points; ++point)
         loops.correlate(
             {v + size.pixels.at(in, 0) + point * size.pixels.point_step(), size.pixels.step()},
@@ -255,8 +294,25 @@ void Winograd::backward_weights(std::byte* workspace, int threads, const float* 
       for (int64_t o = 0; o < columns; ++o)
         for (int64_t i = 0; i < rows; ++i)
           loops.to_filter({u + size.filters.at(o, i * lanes_), size.filters.point_step()},
-                          dw + ((out + o) * x_.blocks + in + i) * 9 * lanes_ * lanes_,
-                          first > 0 || into == Into::accumulate);
+                          sums + ((out + o) * x_.blocks + in + i) * 9 * lanes_ * lanes_, adds_to_them);
+    });
+  };
+
+  if (size.kept == 0)
+    for (int64_t group = 0; group < groups.count; ++group) correlate(group, 0, dw, adds(group));
+  for (int64_t first = 0; size.kept > 0 && first < groups.count; first += threads) {
+    const int64_t end = std::min(groups.count, first + threads);
+    const auto kept = [&](int64_t group) {
+      return of_groups + (group - first + 1) * size.group_floats() - size.kept;
+    };
+    for_each_plane(end - first, threads,
+                   [&](int64_t i) { correlate(first + i, int(i), kept(first + i), false); });
+    for_each_range(size.kept, threads, [&](int64_t begin, int64_t last) {
+      for (int64_t group = first; group < end; ++group)
+        if (adds(group))
+          accumulate(kept(group) + begin, dw + begin, last - begin);
+        else
+          std::copy(kept(group) + begin, kept(group) + last, dw + begin);
     });
   }
 }

@@ -1,9 +1,11 @@
 // This prints, for the 3 x 3 convolutions of stride 1 of ten models, how fast our Winograd is beside oneDNN's
 // Winograd (where oneDNN has one) and its direct convolution, as the engine would call them, on one thread.
 // The three take turns in one run, and a figure is the median of the turns. GFLOP/s count the multiplications
-// and additions of a direct convolution. ONEDNN_MAX_CPU_ISA=AVX2 shows the loops for AVX2.
+// and additions of a direct convolution. ONEDNN_MAX_CPU_ISA=AVX2 shows the loops for AVX2. `--threads` adds
+// how many times as fast ours is on so many threads as on one.
 //
-//   winograd_layers [--imagenet]        CIFAR forms at batch 32, or ImageNet forms at batch 4;
+//   winograd_layers [--imagenet] [--batch N] [--threads N] [LAYER]
+//                                       CIFAR forms at batch 32, or ImageNet forms at batch 4;
 //                                       of LAYER ("64 -> 64, 32 x 32") only
 #include <fmt/format.h>
 #include <omp.h>
@@ -11,6 +13,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <optional>
@@ -75,17 +78,18 @@ class Measured {
         context_(cpu_engine()) {}
 
   double flops() const { return 18.0 * double(layer_.x[1]) * double(layer_.y.elements()); }
-  std::function<void()> ours(int pass) {
-    return [this, pass] {
-      const int64_t bytes = pass == 0   ? ours_.forward_bytes(1)
-                            : pass == 1 ? ours_.backward_data_bytes(1)
-                                        : ours_.backward_weights_bytes(1);
+  std::function<void()> ours(int pass, int threads) {
+    return [this, pass, threads] {
+      const int64_t bytes = pass == 0   ? ours_.forward_bytes(threads)
+                            : pass == 1 ? ours_.backward_data_bytes(threads)
+                                        : ours_.backward_weights_bytes(threads);
       std::byte* workspace = context_.workspace(bytes);
       if (pass == 0)
-        ours_.forward(workspace, 1, x_.data<float>(), w_.data<float>(), nullptr, y_.data<float>());
-      if (pass == 1) ours_.backward_data(workspace, 1, w_.data<float>(), y_.data<float>(), x_.data<float>());
+        ours_.forward(workspace, threads, x_.data<float>(), w_.data<float>(), nullptr, y_.data<float>());
+      if (pass == 1)
+        ours_.backward_data(workspace, threads, w_.data<float>(), y_.data<float>(), x_.data<float>());
       if (pass == 2)
-        ours_.backward_weights(workspace, 1, x_.data<float>(), y_.data<float>(), w_.data<float>(),
+        ours_.backward_weights(workspace, threads, x_.data<float>(), y_.data<float>(), w_.data<float>(),
                                Into::overwrite);
     };
   }
@@ -163,41 +167,42 @@ struct Mean {
   }
 };
 
-void print_layers(const ModelOptions& options, const std::string& only) {
+void print_layers(const ModelOptions& options, const std::string& only, int threads) {
   omp_set_num_threads(1);
-  Mean of_winograd[passes], of_direct[passes];
-  fmt::print("{:<24} {:<8} {:>7} {:>8} {:>7}  {:>8} {:>8}  {}\n", "GFLOP/s", "pass", "ours", "winograd",
-             "direct", "of wino", "of dir", "models");
+  Mean of_winograd[passes], of_direct[passes], of_threads[passes];
+  fmt::print("{:<24} {:<8} {:>7} {:>8} {:>7}  {:>8} {:>8} {:>8}  {}\n", "GFLOP/s", "pass", "ours", "winograd",
+             "direct", "of wino", "of dir", fmt::format("x {} thr", threads), "models");
   for (const auto& [layer, names] : layers_of(options)) {
     const std::string name = fmt::format("{} x {} -> {}, {} x {}{}", layer.x[0], layer.x[1], layer.y[1],
                                          layer.x[2], layer.x[3], layer.pad ? "" : ", no pad");
     if (name.find(only) == std::string::npos) continue;
     Measured it(layer);
     for (int pass = 0; pass < passes; ++pass) {
-      const std::function<void()> ways[3] = {it.ours(pass),
-                                             it.theirs(pass, dnnl::algorithm::convolution_winograd),
-                                             it.theirs(pass, dnnl::algorithm::convolution_direct)};
-      std::vector<double> seconds[3];
-      for (int way = 0; way < 3; ++way)
-        if (ways[way]) ways[way]();  // once before any is measured
-      for (int turn = 0; turn < turns; ++turn)
-        for (int way = 0; way < 3; ++way)
-          if (ways[way]) seconds[way].push_back(seconds_of(ways[way]));
-      double rate[3] = {};
-      for (int way = 0; way < 3; ++way)
+      constexpr int all_ways = 4;
+      const std::function<void()> ways[all_ways] = {
+          it.ours(pass, 1), it.theirs(pass, dnnl::algorithm::convolution_winograd),
+          it.theirs(pass, dnnl::algorithm::convolution_direct), it.ours(pass, threads)};
+      std::vector<double> seconds[all_ways];
+      for (int turn = -1; turn < turns; ++turn)  // once before any is measured
+        for (int way = 0; way < all_ways; ++way)
+          if (const double took = ways[way] ? seconds_of(ways[way]) : 0; took > 0 && turn >= 0)
+            seconds[way].push_back(took);
+      double rate[all_ways] = {};
+      for (int way = 0; way < all_ways; ++way)
         if (ways[way]) rate[way] = 1e-9 * it.flops() / median(seconds[way]);
-      fmt::print("{:<24} {:<8} {:7.1f} {:8.1f} {:7.1f}  {:>8} {:8.2f}  {}\n", pass ? "" : name,
+      fmt::print("{:<24} {:<8} {:7.1f} {:8.1f} {:7.1f}  {:>8} {:8.2f} {:8.2f}  {}\n", pass ? "" : name,
                  pass_names[pass], rate[0], rate[1], rate[2],
                  rate[1] > 0 ? fmt::format("{:.2f}", rate[0] / rate[1]) : "-", rate[0] / rate[2],
-                 pass ? "" : names);
+                 rate[3] / rate[0], pass ? "" : names);
       if (rate[1] > 0) of_winograd[pass].add(rate[0] / rate[1]);
       of_direct[pass].add(rate[0] / rate[2]);
+      of_threads[pass].add(rate[3] / rate[0]);
       std::fflush(stdout);
     }
   }
   for (int pass = 0; pass < passes; ++pass)
-    fmt::print("{:<8}  of oneDNN's Winograd {}, of its direct convolution {}\n", pass_names[pass],
-               of_winograd[pass].str(), of_direct[pass].str());
+    fmt::print("{:<8}  of oneDNN's Winograd {}, of its direct convolution {}, by threads {}\n",
+               pass_names[pass], of_winograd[pass].str(), of_direct[pass].str(), of_threads[pass].str());
 }
 
 }  // namespace
@@ -206,10 +211,15 @@ void print_layers(const ModelOptions& options, const std::string& only) {
 int main(int argc, char** argv) {
   antichain::ModelOptions options;
   std::string only;
+  int threads = 1;
   for (int i = 1; i < argc; ++i)
-    if (std::string_view(argv[i]) == "--imagenet")
+    if (const std::string_view word = argv[i]; word == "--imagenet")
       options.form = antichain::Form::imagenet, options.microbatch = 4;
+    else if (word == "--threads" && i + 1 < argc)
+      threads = std::atoi(argv[++i]);
+    else if (word == "--batch" && i + 1 < argc)
+      options.microbatch = std::atoi(argv[++i]);
     else
-      only = argv[i];
-  antichain::cpu::print_layers(options, only);
+      only = word;
+  antichain::cpu::print_layers(options, only, threads);
 }
