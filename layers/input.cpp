@@ -7,7 +7,7 @@
 
 namespace antichain {
 
-Input::Input(TensorSpec s) : spec(s) {
+Input::Input(TensorSpec s, bool target) : spec(s), is_target(target) {
   if (spec.shape.rank() == 0) throw Error("an input needs a shape");
   for (int64_t extent : spec.shape)
     if (extent < 1) throw Error(fmt::format("an input cannot be empty, as {} is", spec.shape.str()));

@@ -9,13 +9,14 @@ namespace antichain {
 
 class Input : public Op {
  public:
-  explicit Input(TensorSpec spec);
+  explicit Input(TensorSpec spec, bool is_target = false);
   std::string_view type() const override { return "input"; }
   std::string str() const override;
   Role role() const override { return Role::input; }
   Signature infer(std::span<const Shape> x) const override;
 
   const TensorSpec spec;
+  const bool is_target;  // only losses, and what computes them, read it
 };
 
 NodeId input_images(Graph&, std::string name, Shape shape);                               // N x C x H x W

@@ -108,6 +108,7 @@ class GraphFile::Reading {
       const std::string dtype = from.at("dtype").string();
       if (dtype != "float32" && dtype != "int32") from.at("dtype").fail("float32 or int32 is expected here");
       input.dtype = dtype == "float32" ? DType::f32 : DType::i32;
+      if (from.has("target")) input.target = from.at("target").boolean();
       from.done();
       enter(input.name, from);
       into_.inputs_.push_back(std::move(input));
@@ -408,8 +409,10 @@ Graph GraphFile::build(const ModelOptions& o) const {
     } else {
       shape.insert(shape.end(), input.shape.begin(), input.shape.end());
     }
-    graph.add(input.name,
-              std::make_shared<antichain::Input>(TensorSpec{.shape = Shape(shape), .dtype = dtype}), {});
+    graph.add(
+        input.name,
+        std::make_shared<antichain::Input>(TensorSpec{.shape = Shape(shape), .dtype = dtype}, input.target),
+        {});
   }
   for (const FileNode& node : nodes_) {
     const std::string prefix = fmt::format("model '{}', node '{}': ", model_, node.name);

@@ -55,6 +55,7 @@ class GraphFile {
     std::vector<int64_t> shape;  // of a sample
     DType dtype = DType::f32;
     bool labels = false;  // classes of a loss, or shares of them
+    bool target = false;
   };
   struct FileNode {
     std::string name, where;  // `where` is " (its text `from`)", or ""

@@ -25,6 +25,7 @@
 #include "framework/paths.h"
 #include "framework/say.h"
 #include "layers/attention.h"
+#include "layers/input.h"
 #include "pipeline/host/launch.h"
 #include "pipeline/transport/agree.h"
 
@@ -228,8 +229,13 @@ bool sees_later_tokens(const Graph& graph) {
   });
 }
 
-// Says whether a node is a loss, or one of those in front of it that from_torch makes of a user's own.
-bool is_of_the_loss(const Node& node) { return node.role() == Role::loss || node.name.starts_with("loss."); }
+// Says whether losses alone read an input, or what computes them.
+bool is_target(const Graph& graph, NodeId input) {
+  const auto* op = dynamic_cast<const Input*>(graph[input].op.get());
+  return (op && op->is_target) || std::ranges::all_of(graph.consumers(input), [&](NodeId consumer) {
+           return graph[consumer].role() == Role::loss;
+         });
+}
 
 // Assigns the arrays to the inputs of the network.
 std::vector<AssignedArray> assigned(const NetworkOptions& network, const DataOptions& o) {
@@ -239,8 +245,7 @@ std::vector<AssignedArray> assigned(const NetworkOptions& network, const DataOpt
   std::array<std::vector<std::string>, 2> inputs;
   for (NodeId id = 0; id < graph.size(); ++id) {
     if (graph[id].role() != Role::input) continue;
-    const bool computed_with = std::ranges::any_of(
-        graph.consumers(id), [&](NodeId consumer) { return !is_of_the_loss(graph[consumer]); });
+    const bool computed_with = !is_target(graph, id);
     inputs[computed_with].push_back(graph[id].name);
     const std::vector<std::string>& names = computed_with ? o.inputs : o.targets;
     if (used[computed_with] < names.size())

@@ -56,8 +56,8 @@ void for_each_part(int64_t blocks, Range tiles, int threads, const F& f) {
   });
 }
 
-// Groups share out the tiles evenly. Where there are enough, each thread works on groups of its own, so that no
-// thread reads what another has transformed; otherwise all threads work on one group after the other.
+// Groups share out the tiles evenly. Where there are enough, each thread works on groups of its own, so that
+// no thread reads what another has transformed; otherwise all threads work on one group after the other.
 struct Groups {
   int64_t tiles, count;
   bool alone;

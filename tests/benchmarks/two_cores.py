@@ -61,8 +61,9 @@ class Runs:
 
     def independent(self):
         """Returns the rates of two runs at the same time."""
-        running = [subprocess.Popen([*map(str, ["taskset", "-c", core, *self.words(f"alone{i}", "--local", 1)])],
-                                    stdout=subprocess.DEVNULL) for i, core in enumerate(CORES)]
+        commands = [["taskset", "-c", core, *self.words(f"alone{i}", "--local", 1)]
+                    for i, core in enumerate(CORES)]
+        running = [subprocess.Popen([*map(str, command)], stdout=subprocess.DEVNULL) for command in commands]
         if any([run.wait() for run in running]):
             sys.exit("an independent run failed")
         return sum(self.rate(f"alone{i}")[0] for i in range(len(CORES)))
@@ -77,7 +78,8 @@ class Runs:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", type=pathlib.Path)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))

@@ -55,6 +55,17 @@ def task_of(name):
     return any_module.NETWORKS[name](WHOLE)
 
 
+class NamedLoss(torch.nn.Module):
+    """One of its modules has the name that nodes of a user's loss begin with, and reads an input alone."""
+
+    def __init__(self):
+        super().__init__()
+        self.loss, self.other = (torch.nn.Sequential(torch.nn.Linear(3, 2)) for _ in range(2))
+
+    def forward(self, x, z):
+        return self.loss(x) + self.other(z)
+
+
 class AnyModule(InAFolder):
     def write(self, name):
         files = (str(self.folder / file) for file in ("net.antichain", "set.h5"))
@@ -92,6 +103,14 @@ class AnyModule(InAFolder):
                 self.assertTrue((abs(one[0] - right) <= allowed).all(), (one[0], right, theirs))
                 for ranks in (2, 4):
                     self.assertEqual(self.train(options, ranks), one, ranks)
+
+    def test_targets_are_those_of_the_loss(self):
+        x, z, y = torch.rand(3, WHOLE, 3)
+        task = any_module.Task(NamedLoss(), {"x": x, "z": z}, {"y": y[:, :2]},
+                               lambda out, y: ((out - y) ** 2).mean())
+        options = any_module.write(task, *(str(self.folder / file) for file in ("net.antichain", "set.h5")))
+        losses, _ = self.train(options | {"batch": SAMPLES, "steps": 1})
+        self.assertEqual(len(losses), 1)
 
     def test_gradients_of_a_batch_of_arrays(self):
         for name in ("siamese", "two_heads", "unet"):

@@ -309,7 +309,8 @@ class Numbers(Case):
             with self.subTest(str(options)):
                 self.write(seeded(modules.Gated), 3, 3, 16, 16, **options)
                 graph_run.GraphRun(self.folder).compare()
-        self.assertEqual(self.graph()["inputs"][1], {"name": "labels", "shape": [10], "dtype": "float32"})
+        labels = {"name": "labels", "shape": [10], "dtype": "float32", "target": True}
+        self.assertEqual(self.graph()["inputs"][1], labels)
 
 
 class Translation(Case):

@@ -225,7 +225,7 @@ def type_of(name, tensor, nodes):
     return "int32" if any(uses) and not tensor.is_floating_point() else "float32"
 
 
-def graph_json(name, made_by, t, inputs, losses, notes, not_trained):
+def graph_json(name, made_by, t, examples, targets, losses, notes, not_trained):
     """`losses` are nodes as dictionaries, the model's own first."""
 
     def entry(name, op, inputs, options):
@@ -241,7 +241,8 @@ def graph_json(name, made_by, t, inputs, losses, notes, not_trained):
     ]
     nodes += reversed([entry(*loss) for loss in losses])  # the model's own loss comes last
     inputs = [
-        {"name": n, "shape": [*x.shape[1:]], "dtype": type_of(n, x, nodes)} for n, x in inputs.items()
+        {"name": n, "shape": [*x.shape[1:]], "dtype": type_of(n, x, nodes), **mark}
+        for given, mark in ((examples, {}), (targets, {"target": True})) for n, x in given.items()
     ]
     return graph_text(name, made_by, inputs, nodes, notes, not_trained)
 
@@ -342,7 +343,6 @@ def written(module, example_inputs, loss, folder, labels, auxiliary, with_record
     numbers = record(training, t.nodes, t.state) if with_record else training.compare(1)
 
     name = model_name(module)
-    inputs = {**examples, **objective.targets}
-    text = graph_json(name, whole.made_by, t, inputs, entries, notes, not_trained)
+    text = graph_json(name, whole.made_by, t, examples, objective.targets, entries, notes, not_trained)
     folder = f"{name}.antichain" if folder is None else folder
     return files.write_folder(folder, text, arrays, numbers if with_record else None)
