@@ -136,7 +136,7 @@ struct AmxConvolution::Frame {
 std::optional<AmxConvolution> AmxConvolution::of(const Conv2d& op, const Shape& x, const Shape& y,
                                                  Precision precision) {
   const Conv2dOptions& o = op.options;
-  const bool fits = precision == Precision::bf16 && has_amx() && o.groups == 1 && x[1] > 4 && has_taps(o);
+  const bool fits = precision == Precision::bf16 && has_amx() && o.groups == 1 && has_taps(o);
   if (!fits) return std::nullopt;
   const auto side = [](const Shape& of) { return Side{ceil_of(of[1], lanes), of[2], of[3]}; };
   AmxConvolution it;

@@ -1,12 +1,13 @@
 // AmxConvolution computes bf16 convolutions with AMX, on tensors blocked by 16 channels.
 //
-// The pixels of some images are copied into a frame: 32 channels of a pixel lie together, and zeros lie between
-// the rows and between the images. The pixels under one tap of the kernel, for results that follow each other
-// in a row, then follow each other as well, and so they do from row to row and from image to image. So a tile
-// of 16 pixels is loaded where it lies, and a convolution is a sum of products of tiles over taps and
-// channels. (Results that would lie between the rows are computed, too, and dropped.) Of a convolution with
-// stride s, a frame holds every s-th pixel of a row or a column together. The input gradient is the same sum
-// over dy with the weights transposed, and for a weight gradient tiles are products of pixels: x is transposed.
+// The pixels of some images are copied into a frame: 32 channels of a pixel lie together, and zeros lie
+// between the rows and between the images. The pixels under one tap of the kernel, for results that follow
+// each other in a row, then follow each other as well, and so they do from row to row and from image to
+// image. So a tile of 16 pixels is loaded where it lies, and a convolution is a sum of products of tiles over
+// taps and channels. (Results that would lie between the rows are computed, too, and dropped.) Of a
+// convolution with stride s, a frame holds every s-th pixel of a row or a column together. The input gradient
+// is the same sum over dy with the weights transposed, and for a weight gradient tiles are products of
+// pixels: x is transposed.
 //
 // Products of bf16 numbers are summed in float32. The order of a sum depends on the shape alone.
 //

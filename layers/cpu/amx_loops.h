@@ -33,8 +33,8 @@ struct Taps {
   int64_t planes, plane_step;
 };
 
-// The gradients of weights are 16 x 16 numbers for each pair of blocks and each tap, those of a pair at `taps`
-// behind the first. The steps lead to the next block of input and of output channels.
+// The gradients of weights are 16 x 16 numbers for each pair of blocks and each tap, those of a pair at
+// `taps` behind the first. The steps lead to the next block of input and of output channels.
 struct Gradients {
   float* first;
   const int64_t* taps;

@@ -1,6 +1,7 @@
 // Convolution uses oneDNN, and our own Winograd (layers/cpu/winograd.h) in each pass where that is faster.
-// Activations are blocked by channels (images of up to 4 channels are read plain). Weights live in the format
-// of oneDNN's float32 forward pass, which Winograd reads in all three passes.
+// Some convolutions have kernels of their own: narrow groups, depthwise ones, and bf16 with AMX. Activations
+// are blocked by channels (images of up to 4 channels are read plain). Weights live in the format of oneDNN's
+// float32 forward pass, which Winograd reads in all three passes.
 //
 // In bf16 the forward pass and the input gradient each want weights in a format of their own: they are
 // prepared once a step. Products are summed in float32, and weight gradients stay float32.
@@ -285,6 +286,7 @@ std::optional<Depthwise> depthwise(const Op& op, const Geometry& g) {
 }
 
 std::optional<AmxConvolution> amx_convolution(const Op& op, const Geometry& g) {
+  if (g.image()) return std::nullopt;
   return AmxConvolution::of(dynamic_cast<const Conv2d&>(op), g.x, g.y, g.precision);
 }
 
