@@ -1,6 +1,7 @@
 // Convolution uses oneDNN, and our own Winograd (layers/cpu/winograd.h) in each pass where that is faster.
-// Activations are blocked by channels (images of up to 4 channels are read plain). Weights live in the format
-// of oneDNN's float32 forward pass, which Winograd reads in all three passes.
+// Some convolutions have kernels of their own: narrow groups, depthwise ones, and bf16 with AMX. Activations
+// are blocked by channels (images of up to 4 channels are read plain). Weights live in the format of oneDNN's
+// float32 forward pass, which Winograd reads in all three passes.
 //
 // In bf16 the forward pass and the input gradient each want weights in a format of their own: they are
 // prepared once a step. Products are summed in float32, and weight gradients stay float32.
@@ -15,6 +16,7 @@
 #include "layers/conv2d.h"
 #include "layers/cpu/activation.h"
 #include "layers/cpu/adapted.h"
+#include "layers/cpu/amx_convolution.h"
 #include "layers/cpu/backend.h"
 #include "layers/cpu/depthwise.h"
 #include "layers/cpu/dnnl_versions.h"
@@ -57,8 +59,11 @@ struct Geometry {
     const int64_t in = x[1] / o.groups, out = y[1] / o.groups;
     return o.groups > 1 && !(in == 1 && out == 1) && (in % block() || out % block());
   }
-  // Returns whether oneDNN picks the formats of images, which we then reorder to and from.
-  bool reordered() const { return ragged_groups() || no_code_for_ours; }
+  // Returns whether oneDNN picks the formats of images, which we then reorder to and from. It has AMX for
+  // channels that lie together only, ten times as fast as its code for blocks.
+  bool reordered() const {
+    return ragged_groups() || no_code_for_ours || (precision == Precision::bf16 && has_amx());
+  }
 
   DType dtype() const { return storage(precision); }
   Desc x_have() const { return describe(x, x_layout(), dtype()); }
@@ -280,6 +285,11 @@ std::optional<Depthwise> depthwise(const Op& op, const Geometry& g) {
   return Depthwise::of(dynamic_cast<const Conv2d&>(op), g.x, g.y, g.precision);
 }
 
+std::optional<AmxConvolution> amx_convolution(const Op& op, const Geometry& g) {
+  if (g.image()) return std::nullopt;
+  return AmxConvolution::of(dynamic_cast<const Conv2d&>(op), g.x, g.y, g.precision);
+}
+
 Lowering lower(const Op& op, std::span<const Shape> x, std::span<const Layout>, Precision precision) {
   const Geometry g(dynamic_cast<const Conv2d&>(op), x[0], precision);
   ANTICHAIN_CHECK(!g.o.relu, "the cpu engine fuses no ReLU into a convolution");
@@ -296,6 +306,9 @@ Lowering lower(const Op& op, std::span<const Shape> x, std::span<const Layout>, 
     l.x = {blocked()};  // also of few channels
     l.prepared = own->prepared();
     l.workspace_bytes = own->workspace_bytes(omp_get_max_threads());
+  } else if (const auto amx = amx_convolution(op, g)) {
+    l.prepared = amx->prepared();
+    l.workspace_bytes = amx->workspace_bytes(omp_get_max_threads());
   } else {
     const Conv2dKernel kernel(g);
     l.prepared = kernel.prepared();
@@ -309,6 +322,7 @@ std::unique_ptr<Kernel> make(const Op& op, std::span<const TensorSpec> x, const 
   const Geometry g(dynamic_cast<const Conv2d&>(op), x[0].shape, lowering.precision);
   if (const auto narrow = narrow_groups(op, g)) return std::make_unique<NarrowGroups>(*narrow);
   if (const auto own = depthwise(op, g)) return std::make_unique<Depthwise>(*own);
+  if (const auto amx = amx_convolution(op, g)) return std::make_unique<AmxConvolution>(*amx);
   return std::make_unique<Conv2dKernel>(g);
 }
 

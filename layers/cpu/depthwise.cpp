@@ -38,13 +38,8 @@ void for_each_weight(const PlaneTaps& plane, int kernel_width, F&& f) {
 std::optional<Depthwise> Depthwise::of(const Conv2d& op, const Shape& x, const Shape& y,
                                        Precision precision) {
   const Conv2dOptions& o = op.options;
-  const auto axis_fits = [](int kernel, int stride, int before, int after) {
-    return stride <= AxisTaps::most && std::max(before, after) < kernel;
-  };
-  const bool fits = (has_avx512() || has_avx2()) && o.groups == x[1] && y[1] == x[1] && x[1] > 1 &&
-                    o.dilation == Extent(1) &&
-                    axis_fits(o.kernel.h, o.stride.h, o.pad.before.h, o.pad.after.h) &&
-                    axis_fits(o.kernel.w, o.stride.w, o.pad.before.w, o.pad.after.w);
+  const bool fits =
+      (has_avx512() || has_avx2()) && o.groups == x[1] && y[1] == x[1] && x[1] > 1 && has_taps(o);
   if (!fits) return std::nullopt;
   return Depthwise(o, x, y, precision);
 }
@@ -57,10 +52,8 @@ Depthwise::Depthwise(const Conv2dOptions& o, const Shape& x, const Shape& y, Pre
       lanes_(Activation::block_of(blocked())),
       blocks_((x[1] + lanes_ - 1) / lanes_),
       group_(std::clamp<int64_t>(pixels_in_float / std::max(x[2] * x[3], y[2] * y[3]), 1, x[0])),
-      forward_{.rows = forward_taps(x[2], y[2], o.kernel.h, o.stride.h, o.pad.before.h),
-               .columns = forward_taps(x[3], y[3], o.kernel.w, o.stride.w, o.pad.before.w)},
-      backward_{.rows = backward_taps(x[2], y[2], o.kernel.h, o.stride.h, o.pad.before.h),
-                .columns = backward_taps(x[3], y[3], o.kernel.w, o.stride.w, o.pad.before.w)} {}
+      forward_(forward_taps(o, x, y)),
+      backward_(backward_taps(o, x, y)) {}
 
 std::vector<TensorSpec> Depthwise::prepared() const {
   std::vector<TensorSpec> all = {{.shape = {blocks_ * weights_of(forward_) * lanes_}},

@@ -9,21 +9,13 @@
 #include <cstdint>
 
 #include "framework/bf16.h"
-#include "layers/cpu/depthwise_taps.h"
 #include "layers/cpu/instruction_set.h"
+#include "layers/cpu/taps.h"
 
 namespace antichain::cpu {
 
 // Chains of float32 sums of products have at most this many pixels, or a single row.
 constexpr int64_t pixels_in_float = 256;
-
-struct PlaneTaps {
-  AxisTaps rows, columns;
-
-  // A frame holds a plane of the source with zeros before and after each row, so that no loop over columns
-  // asks whether it is inside.
-  int64_t frame_pixels() const { return rows.source * (columns.before + columns.source + columns.after); }
-};
 
 // Views the planes of one block of channels in consecutive images, `step` numbers apart.
 template <class T>

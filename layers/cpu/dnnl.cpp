@@ -1,6 +1,8 @@
 #include "layers/cpu/dnnl.h"
 
 #include <fmt/format.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <unordered_map>
 
@@ -71,6 +73,18 @@ const dnnl::engine& engine() {
 bool has_avx512() { return uses(dnnl::cpu_isa::avx512_core); }
 bool has_avx2() { return uses(dnnl::cpu_isa::avx2); }
 bool has_bf16() { return uses(dnnl::cpu_isa::avx512_core_bf16); }
+
+// Linux lets a process use the tiles' registers once it has asked for them (arch/x86/xstate.rst of its
+// documentation).
+bool has_amx() {
+#ifdef __x86_64__
+  constexpr long ask = 0x1023, tile_data = 18;
+  static const bool granted = syscall(SYS_arch_prctl, ask, tile_data) == 0;
+  return granted && uses(dnnl::cpu_isa::avx512_core_amx);
+#else
+  return false;
+#endif
+}
 
 Layout blocked() { return has_avx512() ? Layout::nChw16c : Layout::nChw8c; }
 

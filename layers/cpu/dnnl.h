@@ -30,6 +30,8 @@ bool has_avx2();
 // Returns whether the machine multiplies bf16 numbers by instructions made for it (AVX512_BF16). Without
 // them, oneDNN's emulation is slower than float32.
 bool has_bf16();
+// Returns whether it also multiplies tiles of bf16 numbers (AMX).
+bool has_amx();
 // Returns the layout in which convolutions want their activations: nChw16c with AVX-512, nChw8c without.
 Layout blocked();
 // Returns the layout for operators that work on any: the one offered if kernels here share it, otherwise

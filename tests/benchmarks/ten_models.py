@@ -119,10 +119,6 @@ def compare(args, model):
     return [(statistics.median(rate for rate, _ in side), max(mib for _, mib in side)) for side in zip(*rounds)]
 
 
-def understands_precision(program):
-    return "--precision" in subprocess.run([program, "train", "--help"], capture_output=True, text=True).stdout
-
-
 def in_bf16(our_bf16, their_bf16, ours, theirs):
     (rate, mib), (their_rate, _) = our_bf16, their_bf16
     line = f" {rate:8.1f} {rate / ours:6.2f} {rate / theirs:6.2f} {mib:6.0f}"
@@ -150,8 +146,6 @@ def main():
         parser.error(f"--steps has to be above {WARM_UP}, the steps left out as warm-up")
     if args.pytorch:
         return print(pytorch(network(args.pytorch), args.batch, args.steps, args.bf16))
-    if args.bf16 and not understands_precision(args.program):
-        parser.error(f"{args.program} has no --precision")
 
     print(f"batch {args.batch}, CIFAR form, float32, core {args.core}: images/s and peak MiB, ours and PyTorch's")
     print(f"{'model':15} {'ours':>8} {'PyTorch':>8} {'ratio':>6} {'MiB':>6} {'PyTorch':>8}"

@@ -1,4 +1,4 @@
-#include "layers/cpu/depthwise_taps.h"
+#include "layers/cpu/taps.h"
 
 #include <algorithm>
 
@@ -57,6 +57,24 @@ AxisTaps backward_taps(int64_t in, int64_t out, int kernel, int stride, int pad)
                .weight_step = -stride});
   }
   return axis;
+}
+
+bool has_taps(const Conv2dOptions& o) {
+  const auto fits = [](int kernel, int stride, int before, int after) {
+    return stride <= AxisTaps::most && std::max(before, after) < kernel;
+  };
+  return o.dilation == Extent(1) && fits(o.kernel.h, o.stride.h, o.pad.before.h, o.pad.after.h) &&
+         fits(o.kernel.w, o.stride.w, o.pad.before.w, o.pad.after.w);
+}
+
+PlaneTaps forward_taps(const Conv2dOptions& o, const Shape& x, const Shape& y) {
+  return {.rows = forward_taps(x[2], y[2], o.kernel.h, o.stride.h, o.pad.before.h),
+          .columns = forward_taps(x[3], y[3], o.kernel.w, o.stride.w, o.pad.before.w)};
+}
+
+PlaneTaps backward_taps(const Conv2dOptions& o, const Shape& x, const Shape& y) {
+  return {.rows = backward_taps(x[2], y[2], o.kernel.h, o.stride.h, o.pad.before.h),
+          .columns = backward_taps(x[3], y[3], o.kernel.w, o.stride.w, o.pad.before.w)};
 }
 
 }  // namespace antichain::cpu

@@ -9,6 +9,8 @@
 
 #include <cstdint>
 
+#include "layers/conv2d.h"
+
 namespace antichain::cpu {
 
 // Taps are those of `count` results: first, first + step, … The k-th result reads `taps` pixels of the source
@@ -34,5 +36,19 @@ struct AxisTaps {
 // out: a kernel of 7 on an image of 2 pixels has 3.
 AxisTaps forward_taps(int64_t in, int64_t out, int kernel, int stride, int pad);
 AxisTaps backward_taps(int64_t in, int64_t out, int kernel, int stride, int pad);
+
+struct PlaneTaps {
+  AxisTaps rows, columns;
+
+  // A frame holds a plane of the source with zeros before and after each row, so that no loop over columns
+  // asks whether it is inside.
+  int64_t frame_pixels() const { return rows.source * (columns.before + columns.source + columns.after); }
+};
+
+// Returns whether the convolution has taps of this kind: without dilation, and not wider padded than its
+// kernel, nor strided than `most`.
+bool has_taps(const Conv2dOptions&);
+PlaneTaps forward_taps(const Conv2dOptions&, const Shape& x, const Shape& y);
+PlaneTaps backward_taps(const Conv2dOptions&, const Shape& x, const Shape& y);
 
 }  // namespace antichain::cpu
