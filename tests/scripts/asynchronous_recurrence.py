@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Compares asynchronous training with its definition, a recurrence without any pipeline, in float64.
 
     tests/scripts/asynchronous_recurrence.py FOLDER [--program build/antichain] [--only NAME]
