@@ -8,6 +8,7 @@
 #include "partition/search/antichain_search.h"
 #include "pipeline/planning/chunks.h"
 #include "pipeline/planning/cut_climb.h"
+#include "pipeline/planning/dispatch_search.h"
 #include "pipeline/planning/makespan_bound.h"
 #include "pipeline/planning/order_bound.h"
 
@@ -46,18 +47,10 @@ class CutAndOrderSearch {
     if (found.empty())
       throw Error("no cut whose order can be searched fits the devices", "ask for more devices or memory",
                   ExitCode::usage);
-    for (size_t i = 0; i < std::min(most_orders, found.size()); ++i) {
-      found[i] = climb_.climb(found[i], budget(turn_climb_budget));
-      if (i == 0) found[i] = climb_.wander(found[i], budget(turn_wander_budget));
-    }
-    found.resize(std::min(most_orders, found.size()));
-    if (options_.chunks > 1) {  // cuts with which the ranks have even loads, whatever the policy's order
-      by_bound();
-      if (const std::optional<Score> score = score_(found.front().cuts))
-        found.push_back(climb_.wander(climb_.climb({found.front().cuts, *score}, budget(turn_climb_budget)),
-                                      budget(turn_wander_budget)));
-    }
-    for (const ScoredCuts& of : found) try_order(of.cuts, {}, first_effort * more_);
+    if (options_.chunks == 1)
+      for_any_order(std::move(found));
+    else
+      by_rule(found.front().cuts);
     for (int round = 0; round < (more_ > 1 ? most_rounds_of_several : most_rounds); ++round) {
       const PlannedOrder before = result_->order;
       if (before.lacking_bytes == 0 && before.proved()) break;
@@ -77,6 +70,31 @@ class CutAndOrderSearch {
   }
 
  private:
+  void for_any_order(std::vector<ScoredCuts> found) {
+    found.resize(std::min(most_orders, found.size()));
+    for (size_t i = 0; i < found.size(); ++i) {
+      found[i] = climb_.climb(found[i], budget(turn_climb_budget));
+      if (i == 0) found[i] = climb_.wander(found[i], budget(turn_wander_budget));
+    }
+    for (const ScoredCuts& of : found) try_order(of.cuts, {}, first_effort * more_);
+  }
+
+  void by_rule(const Cuts& start) {
+    const Plan plan = plan_of(start);
+    DispatchSearch dispatch(
+        score_, climb_,
+        [this](const StageSums& sums, const Cuts& cuts) { return times(sums, devices(cuts)); },
+        limits_.of_plan(plan), options_.steps);
+    if (std::optional<DispatchSearch::Found> found = dispatch.anneal(start))
+      try_order(found->at.cuts, std::move(found->orders), first_effort * more_);
+    else
+      try_order(start, {}, first_effort * more_);
+  }
+
+  Plan plan_of(const Cuts& cuts) const {
+    return on_its_ranks(search_.plan_of({best_.dag, best_.placements, cuts, 0}), options_, policy_);
+  }
+
   int64_t budget(int64_t of_one) const { return int64_t(double(of_one) * more_); }
   std::vector<int> devices(const Cuts& cuts) const {
     std::vector<int> device;
@@ -129,7 +147,7 @@ class CutAndOrderSearch {
 
   // Searches the order of these cuts and keeps both where that is the best so far.
   void try_order(const Cuts& cuts, std::optional<RankOrders> start, double effort) {
-    Plan plan = on_its_ranks(search_.plan_of({best_.dag, best_.placements, cuts, 0}), options_, policy_);
+    Plan plan = plan_of(cuts);
     PlannedOrder order =
         plan_order(profile_, plan, options_.cluster, options_.microbatches, limits_.of_plan(plan),
                    {.steps = options_.steps,

@@ -227,11 +227,24 @@ int CutClimb::somewhere_near(int state) {
     if (const std::vector<int> places = narrow(state, narrow_places); !places.empty())
       return places[split_mix(random_) % places.size()];
   const bool more = split_mix(random_) % 2;
-  for (uint64_t steps = uint64_t(1) << (split_mix(random_) % 4); steps > 0; --steps) {
+  return after_steps(state, more, uint64_t(1) << (split_mix(random_) % 4));
+}
+
+// Returns a state with so many nodes more or less.
+int CutClimb::after_steps(int state, bool more, uint64_t steps) {
+  for (; steps > 0; --steps) {
     const std::span<const int> ways = more ? dag_.next(state) : before(state);
     if (!ways.empty()) state = ways[split_mix(random_) % ways.size()];
   }
   return state;
+}
+
+void CutClimb::shift(Cuts& cuts, uint64_t boundaries) {
+  const size_t first = 1 + split_mix(random_) % (cuts.moves.size() - 1);
+  const bool more = split_mix(random_) % 2;
+  const uint64_t steps = uint64_t(1) << (split_mix(random_) % 4);
+  for (size_t b = first; b < std::min(first + boundaries, cuts.moves.size()); ++b)
+    cuts.states[b] = after_steps(cuts.states[b], more, steps);
 }
 
 ScoredCuts CutClimb::wander(const ScoredCuts& start, int64_t budget) {

@@ -30,6 +30,8 @@ class CutClimb {
   ScoredCuts climb(const ScoredCuts& start, int64_t budget);
   // Returns the best of a walk from here, and of descending from it.
   ScoredCuts wander(const ScoredCuts& start, int64_t budget);
+  // Moves at most so many neighbouring boundaries by equally many nodes, at random.
+  void shift(Cuts&, uint64_t boundaries);
 
  private:
   bool improve_state(ScoredCuts&, size_t boundary, int64_t end);
@@ -56,6 +58,7 @@ class CutClimb {
 
   void jump(Cuts&);
   int somewhere_near(int state);
+  int after_steps(int state, bool more, uint64_t steps);
 
   CutScorer& score_;
   const AntichainDag& dag_;

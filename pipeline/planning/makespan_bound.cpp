@@ -76,12 +76,14 @@ Profile with_updates(const Profile& profile, int microbatches) {
 }
 
 LongestWays longest_ways(const Profile& profile, bool halves) {
-  LongestWays ways = {std::vector<double>(profile.nodes.size(), 0),
-                      std::vector<double>(profile.nodes.size(), 0)};
+  const std::vector<double> none(profile.nodes.size(), 0);
+  LongestWays ways = {none, none, none};
+  const auto gradient_s = [&](const ProfileNode& node) {
+    return halves ? node.cost.backward_input_s : node.cost.backward_s();
+  };
   for (size_t n = 0; n < profile.nodes.size(); ++n) {
     const ProfileNode& node = profile.nodes[n];
     if (node.role == Role::input) continue;
-    const double own_s = halves ? node.cost.backward_input_s : node.cost.backward_s();
     double before_s = 0, after_s = node.cost.update_s + (halves ? node.cost.backward_weight_s : 0);
     for (int input : node.inputs) {
       before_s = std::max(before_s, ways.there_s[size_t(input)]);
@@ -89,17 +91,37 @@ LongestWays longest_ways(const Profile& profile, bool halves) {
         after_s = std::max(after_s, ways.back_s[size_t(input)]);
     }
     ways.there_s[n] = before_s + node.cost.forward_s;
-    ways.back_s[n] = own_s + after_s;
+    ways.back_s[n] = gradient_s(node) + after_s;
+  }
+  for (size_t n = profile.nodes.size(); n-- > 0;) {
+    const ProfileNode& node = profile.nodes[n];
+    const double trip_s = node.cost.forward_s + ways.trip_s[n] + gradient_s(node);
+    for (const int input : node.inputs)
+      if (profile.nodes[size_t(input)].needs_gradient)
+        ways.trip_s[size_t(input)] = std::max(ways.trip_s[size_t(input)], trip_s);
   }
   return ways;
 }
 
-double critical_path_s(const Profile& profile, double fastest, bool halves) {
+double node_bound_s(const Profile& profile, int microbatches, double fastest, bool halves,
+                    Objective objective) {
   const LongestWays ways = longest_ways(profile, halves);
-  double longest_s = 0;
-  for (size_t n = 0; n < profile.nodes.size(); ++n)
-    longest_s = std::max(longest_s, ways.there_s[n] + ways.back_s[n]);
-  return (longest_s + 2 * profile.overhead_s) / fastest;
+  const double M = microbatches;
+  double bound_s = 0;
+  for (size_t n = 0; n < profile.nodes.size(); ++n) {
+    if (profile.nodes[n].role == Role::input) continue;
+    const NodeCost& cost = profile.nodes[n].cost;
+    const double f = cost.forward_s, b = cost.backward_s(), trip = ways.trip_s[n];
+    const double i = halves ? cost.backward_input_s : b;
+    const double span_s = std::max({M * (f + b), f + trip + M * b, M * f + trip + b}) + cost.update_s;
+    if (objective == Objective::period) {
+      bound_s = std::max(bound_s, span_s);
+      continue;
+    }
+    const double last_s = std::max({M * (f + i), f + trip + M * i, M * f + trip + i});
+    bound_s = std::max(bound_s, ways.there_s[n] - f + std::max(span_s, last_s - i + ways.back_s[n]));
+  }
+  return (bound_s + 2 * profile.overhead_s) / fastest;
 }
 
 double pace_bound_s(const Profile& profile, const PlanOptions& options, bool halves,
@@ -121,12 +143,14 @@ double pace_bound_s(const Profile& profile, const PlanOptions& options, bool hal
   double bound_s = load_bound_s(profile, options, bottleneck_ns);
   if (!several && options.replicas.off() && made->whole())
     bound_s = round_trip_bound_s(profile, options, *made->whole(), bound_s);
-  if (options.objective == Objective::period) return bound_s;
+  const bool alone = options.replicas.off();  // otherwise a replica of the node's stage may do few
+  if (options.objective == Objective::period && !alone) return bound_s;
   Profile shared_out = profile;
   if (options.shard_optimiser)  // of as many replicas as there may be
     for (ProfileNode& node : shared_out.nodes) node.cost.update_s /= options.devices();
-  const double path_s = critical_path_s(shared_out, options.cluster.fastest_speed(), halves);
-  return std::max(path_s * (1 - bound_rounding), bound_s);
+  const double node_s = node_bound_s(shared_out, alone ? options.microbatches : 1,
+                                     options.cluster.fastest_speed(), halves, options.objective);
+  return std::max(node_s * (1 - bound_rounding), bound_s);
 }
 
 double but_for_rounding(double bound_s, double step_s) {

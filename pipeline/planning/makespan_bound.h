@@ -1,13 +1,13 @@
 // No plan's step can be shorter than the larger of
 //
-//   one micro-batch's critical path    forwards along a path of the network, backwards along one to a source,
-//                                      each node on the fastest device, no transfers; the update of a node
-//                                      that its gradient ends at. Where a schedule parts backwards, a
-//                                      gradient goes on after the input half
+//   each node's time in a step         one rank does its M forwards and backwards. Its work, and the way of the
+//                                      first micro-batch to the node, or of the last one there and back, is
+//                                      done one after the other (node_bound_s)
 //   M x the smallest bottleneck        some stage is the slowest, and its ranks do M micro-batches between
 //                                      them
 //
-// Where steps overlap, only the second holds for their period. Where each rank has one stage and no
+// Where steps overlap, the first holds for their period without the ways before the node and back from it,
+// because a rank begins the next step after its own update. Where each rank has one stage and no
 // replicas, a third holds for both: that of a rank's round trips (pipeline/planning/round_trip_bound.h).
 //
 // Times of updates count as a share of every micro-batch, update_s / M: a rank does M micro-batches and one
@@ -27,15 +27,24 @@ namespace antichain {
 Profile with_updates(const Profile&, int microbatches);
 
 // LongestWays has figures for each node, on a device of speed 1 and without overhead: the longest way of one
-// micro-batch's forward from a source to this node's end, and of its gradient from this node's beginning to a
-// source, the last node's update included.
+// micro-batch's forward from a source to this node's end, from there to the beginning of its backward, and of
+// its gradient from there to a source, the last node's update included. Transfers take no time.
 struct LongestWays {
-  std::vector<double> there_s, back_s;
+  std::vector<double> there_s, trip_s, back_s;
 };
-// `halves` says that the schedule parts backwards into I and W.
+// `halves` says that the schedule parts backwards into I and W. Then a gradient goes on after the I.
 LongestWays longest_ways(const Profile&, bool halves = false);
 
-double critical_path_s(const Profile&, double fastest, bool halves = false);
+// Returns the largest bound of a node, of which a rank does so many micro-batches, on the fastest device. It
+// is for the period, or else for a step from an empty pipeline. Write f, i, w and u for the node's forward,
+// input half, weight half and update. From its first forward to its update a rank takes at least
+//
+//   M (f + i + w) + u, as that is its work
+//   f + trip + M (i + w) + u, as no backward begins before the first micro-batch is back
+//   M f + trip + i + w + u, as the last micro-batch has to come back, too.
+//
+// A step has in addition the way there, and after the last input half the way back to a source.
+double node_bound_s(const Profile&, int microbatches, double fastest, bool halves, Objective);
 
 // Returns the bound for any method's plan and any order that trains: of the period where that is the
 // objective, and else of the step. `halves` is as above. It takes the search for the smallest bottleneck of

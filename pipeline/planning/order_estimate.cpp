@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "framework/error.h"
@@ -10,8 +11,6 @@
 
 namespace antichain {
 namespace {
-
-constexpr double not_yet = -1;
 
 void check(const Plan& plan) {
   if (has_replicas(plan))
@@ -65,7 +64,10 @@ void OrderEstimate::set(PipelineTimes times) {
     if (rank == update_s_.size()) update_s_.push_back(0);
     update_s_[rank] += pipeline_.stages[s].update_s;
   }
-  tensors_in_.assign(size_t(stages()), {}), tensors_out_ = gradients_in_ = gradients_out_ = tensors_in_;
+  for (auto* lists : {&tensors_in_, &tensors_out_, &gradients_in_, &gradients_out_}) {
+    lists->resize(size_t(stages()));
+    for (std::vector<int>& list : *lists) list.clear();
+  }
   for (int i = 0; i < int(tensors().size()); ++i) {
     tensors_out_[size_t(tensors()[size_t(i)].from)].push_back(i);
     tensors_in_[size_t(tensors()[size_t(i)].to)].push_back(i);
@@ -113,14 +115,15 @@ double OrderEstimate::period_s(const RankOrders& orders) {
 bool OrderEstimate::play(const RankOrders& orders) {
   const size_t ranks = update_s_.size(), M = size_t(microbatches());
   done_.resize(ranks);
-  for (size_t r = 0; r < ranks; ++r) done_[r].assign(orders[r].size(), {}), timed_ += int(orders[r].size());
-  tensor_there_s_.assign(tensors().size() * M, not_yet), tensor_from_.resize(tensors().size() * M);
-  gradient_there_s_.assign(gradients().size() * M, not_yet), gradient_from_.resize(gradients().size() * M);
+  for (size_t r = 0; r < ranks; ++r) done_[r].resize(orders[r].size()), timed_ += int(orders[r].size());
+  tensors_sent_.assign(tensors().size() * M, {}), gradients_sent_.assign(gradients().size() * M, {});
   next_.assign(ranks, 0);
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (size_t r = 0; r < ranks; ++r) moved = run(int(r), orders[r]) || moved;
-    for (size_t r = ranks; r-- > 0;) moved = run(int(r), orders[r]) || moved;
+  able_.resize(ranks);
+  std::iota(able_.rbegin(), able_.rend(), 0);
+  while (!able_.empty()) {
+    const int rank = able_.back();
+    able_.pop_back();
+    run(rank, orders[size_t(rank)]);
   }
   for (size_t r = 0; r < ranks; ++r) {
     if (next_[r] < int(orders[r].size())) return false;
@@ -130,44 +133,46 @@ bool OrderEstimate::play(const RankOrders& orders) {
   return true;
 }
 
-// Does what the rank can do with what has arrived so far.
-bool OrderEstimate::run(int rank, const RankOrder& order) {
+// Does what the rank can do until it needs what is not sent yet.
+void OrderEstimate::run(int rank, const RankOrder& order) {
   const size_t r = size_t(rank), M = size_t(microbatches());
-  int& next = next_[r];
-  const int begin = next;
+  double now_s = now_s_[r];
+  int next = next_[r];
   for (; next < int(order.size()); ++next) {
     const auto [verb, stage, m] = order[size_t(next)];
     const size_t s = size_t(stage);
     const bool forward = verb == Verb::forward, sends = verb != Verb::backward_weight;
-    double start_s = now_s_[r];
+    double start_s = now_s;
     At because{next > 0 ? rank : -1, next - 1};
     bool ready = true;
     if (sends) {
-      const auto& there = forward ? tensor_there_s_ : gradient_there_s_;
+      auto& sent = forward ? tensors_sent_ : gradients_sent_;
       for (const int transfer : forward ? tensors_in_[s] : gradients_in_[s]) {
-        const size_t at = size_t(transfer) * M + size_t(m);
-        if (there[at] == not_yet) ready = false;
-        if (there[at] > start_s) start_s = there[at], because = (forward ? tensor_from_ : gradient_from_)[at];
+        Sent& message = sent[size_t(transfer) * M + size_t(m)];
+        if (message.there_s == not_yet) {
+          message.waits = rank;
+          ready = false;
+          break;
+        }
+        if (message.there_s > start_s) start_s = message.there_s, because = message.by;
       }
     }
     if (!ready) break;
-    const double end_s = start_s + pipeline_.stages[s].of(verb);
-    done_[r][size_t(next)] = {end_s, because};
-    now_s_[r] = end_s;
+    now_s = start_s + pipeline_.stages[s].of(verb);
+    done_[r][size_t(next)] = {now_s, because};
     if (!sends) continue;
-    for (const int transfer : forward ? tensors_out_[s] : gradients_out_[s]) {
+    for (const int transfer : sent_by(stage, forward)) {
       const Transfer& way = (forward ? tensors() : gradients())[size_t(transfer)];
-      const size_t at = size_t(transfer) * M + size_t(m);
-      double& there_s = (forward ? tensor_there_s_ : gradient_there_s_)[at];
-      there_s = end_s;
+      Sent& message = (forward ? tensors_sent_ : gradients_sent_)[size_t(transfer) * M + size_t(m)];
+      message.there_s = now_s, message.by = {rank, next};
       if (way.link >= 0) {
         double& free_s = free_s_[size_t(way.link)];
-        there_s = free_s = std::max(free_s, end_s) + way.seconds;
+        message.there_s = free_s = std::max(free_s, now_s) + way.seconds;
       }
-      (forward ? tensor_from_ : gradient_from_)[at] = {rank, next};
+      if (message.waits >= 0) able_.push_back(message.waits);
     }
   }
-  return next > begin;
+  next_[r] = next, now_s_[r] = now_s;
 }
 
 std::vector<OrderEstimate::At> OrderEstimate::critical_path() const {

@@ -87,15 +87,25 @@ class OrderEstimate {
   const StageTimes& times(int stage) const { return pipeline_.stages[size_t(stage)]; }
   const std::vector<Transfer>& tensors() const { return pipeline_.tensors; }
   const std::vector<Transfer>& gradients() const { return pipeline_.gradients; }
+  // Returns which of the tensors a stage sends, or else which of the gradients.
+  const std::vector<int>& sent_by(int stage, bool forward) const {
+    return (forward ? tensors_out_ : gradients_out_)[size_t(stage)];
+  }
 
  private:
   struct Done {
     double end_s = 0;
     At because;  // what it waited for last; rank −1 for nothing
   };
+  static constexpr double not_yet = -1;
+  struct Sent {  // of a transfer, for one micro-batch
+    double there_s = not_yet;
+    At by;
+    int waits = -1;  // a rank that goes on when it is sent
+  };
   void begin_empty();
   bool play(const RankOrders&);
-  bool run(int rank, const RankOrder&);
+  void run(int rank, const RankOrder&);
 
   PipelineTimes pipeline_;
   // These are transfers by stage.
@@ -103,10 +113,9 @@ class OrderEstimate {
   std::vector<double> update_s_;  // by rank, of all its stages
   // These are of the last step: per rank and index; per transfer and micro-batch.
   std::vector<std::vector<Done>> done_;
-  std::vector<double> tensor_there_s_, gradient_there_s_;
-  std::vector<At> tensor_from_, gradient_from_;
-  std::vector<double> free_s_;  // by link: when it is free again
-  std::vector<int> next_;
+  std::vector<Sent> tensors_sent_, gradients_sent_;
+  std::vector<double> free_s_;    // by link: when it is free again
+  std::vector<int> next_, able_;  // by rank; ranks that may go on
   std::vector<double> now_s_;
   int last_rank_ = 0;
   bool repeats_ = false;  // whether the last call was for the period

@@ -25,7 +25,7 @@ namespace {
 
 constexpr int64_t most_actions = 8'000'000, most_orders_timed = 200'000;  // that are timed, in all
 constexpr int most_starts = 3;
-constexpr double hot = 0.01, cold = 1e-5;  // shares of a step that an exchange may lose, at first and at last
+constexpr double hot = 0.002, cold = 1e-5;  // shares of a step that an exchange may lose, at first and at last
 constexpr double rounding_of_paces = 1e-12;
 constexpr double step_of_bests = 1e-3;  // orders that are kept while one improves; the best may not fit
 constexpr double infinite_s = std::numeric_limits<double>::infinity();
@@ -157,7 +157,8 @@ class OrderSearch {
   void add_greedy(const std::vector<double>& begins_s) {
     for (const bool gradients_first : {true, false})
       for (const double patience : {0., 0.5, 1.})
-        add(greedy_order(estimate_, limits_, {gradients_first, patience}, begins_s));
+        if (greedy_.play(estimate_, limits_, even_rule(estimate_, gradients_first, patience), begins_s))
+          add(greedy_.orders());
   }
 
   std::optional<RankOrders> orders_of(const Policy& policy) const {
@@ -323,6 +324,7 @@ class OrderSearch {
   OrderMemo* const memo_;
   OrderMemo::Asked asked_;
   OrderEstimate estimate_;
+  GreedyOrder greedy_;
   std::vector<int> ranks_;      // of the plan, as PipelineTimes numbers them
   std::vector<int> in_flight_;  // by these
   InFlightLimits limits_;
