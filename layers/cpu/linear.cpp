@@ -6,6 +6,7 @@
 #include "layers/linear.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "framework/error.h"
 #include "layers/cpu/activation.h"
@@ -16,6 +17,20 @@
 
 namespace antichain::cpu {
 namespace {
+
+// Has oneDNN generate its code for products in float32: 3.4 MiB on AVX-512, whatever the network. At the first
+// product, where it would else do so, small objects that stay would lie between large ones that do not, and
+// the allocator would use no such hole again.
+void generate_products() {
+  static const bool once = [] {
+    constexpr int size = 64;
+    const std::vector<float> a(size * size), b(size * size);
+    std::vector<float> c(size * size);
+    return dnnl::sgemm('T', 'N', size, size, size, 1, a.data(), size, b.data(), size, 0, c.data(), size) ==
+           dnnl::status::success;
+  }();
+  ANTICHAIN_CHECK(once, "oneDNN multiplies two matrices");
+}
 
 class LinearKernel : public Kernel {
  public:
@@ -83,7 +98,7 @@ class LinearKernel : public Kernel {
     backward_data_ = Primitive("create a linear layer's input gradient", backward);
     w_forward_ = forward.weights_desc();
     w_backward_ = backward.weights_desc();
-    if (in_float32()) return;
+    if (in_float32()) return generate_products();
     prepare_forward_ = Reordered(w_, w_forward_);
     prepare_backward_ = Reordered(w_, w_backward_);
     product_ = weight_product(false);
