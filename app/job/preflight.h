@@ -29,9 +29,8 @@ struct DeviceMemory {
 DeviceMemory device_memory(const Context&);
 void check_available_memory(Job&, MemoryOf, const MemoryNeed& of_this_rank, const DeviceMemory& = {});
 
-// A MemoryRecord compares the peak after begin() with the memory where it was constructed. It has to be
-// constructed before the engine runs its first kernel, because the estimate counts the code that the engine
-// generates, and a run that measures its profile generates it then.
+// A MemoryRecord compares the peak after begin() with the memory where it was constructed: after the network
+// was lowered, so that the code which the engine generates is there, and before a profile is measured.
 class MemoryRecord {
  public:
   MemoryRecord();

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <exception>
 #include <numeric>
 #include <optional>
 
@@ -13,7 +12,6 @@
 #include "framework/prediction.h"
 #include "partition/plan/cut_file.h"
 #include "partition/plan/finish_plan.h"
-#include "pipeline/planning/memory_fit.h"
 #include "pipeline/planning/planning.h"
 #include "pipeline/schedule/policy.h"
 
@@ -186,14 +184,14 @@ PlanTask plan_task(const PlanningOptions& planning, const GivenFiles& given, con
       .method = method(planning.method), .schedule = schedule, .choice = choice_of(planning, schedule)};
   task.choice.predict = prediction_method(asked.predict);
   task.policy = task.choice.policy();
-  task.recomputation = parse_recomputation(given.recompute);
+  task.choice.recomputation = parse_recomputation(given.recompute);
   PlanOptions& options = task.options;
   options.objective = objective(planning.objective);
   options.steps = parse_overlap(planning.overlap_steps);
   options.at_most = planning.at_most;
   options.microbatches = microbatches;
   options.max_states = planning.max_states;
-  options.recompute = task.recomputation.automatic;
+  options.recompute = task.choice.recomputation.automatic;
   options.replicas = parse_replicas(planning.replicas);
   options.shard_optimiser = planning.shard_optimiser == "on";
   // 1. Find the number of stages.
@@ -235,66 +233,17 @@ PlanTask plan_task(const PlanningOptions& planning, const GivenFiles& given, con
   return task;
 }
 
-namespace {
-
-constexpr int most_searches = 12;
-constexpr double least_step_down = 0.02;  // of a device's memory
-
-// Returns the options with as much less memory on each device as the plan lacks on any.
-PlanOptions with_less(PlanOptions options, const Plan& plan, const Profile& profile, const PlanTask& task) {
-  const std::vector<int64_t> lacking =
-      lacking_bytes(task.choice.schedule(profile, plan, task.options), plan, profile, task.options.cluster);
-  for (Device& device : options.cluster.devices)
-    if (const int64_t had = device.memory_bytes; had > 0)
-      device.memory_bytes = std::max<int64_t>(
-          1, had - std::max(std::ranges::max(lacking), int64_t(least_step_down * double(had))));
-  return options;
-}
-
-// Stages are cut by costs that know nothing of what is there while nodes are computed again. So where a plan
-// does not fit, cuts are searched again for less memory.
-Plan plan_recomputing(const Profile& profile, const PlanTask& task) {
-  const Profile costs = recomputing(profile, task.recomputation);
-  PlanOptions options = task.options;
-  std::exception_ptr refusal;
-  for (int searches = 0; searches < most_searches; ++searches) {
-    bool may_do_with_less = false;
-    try {
-      Plan plan = task.choice.plan(costs, options, task.method);
-      recompute(plan, profile, task.recomputation);
-      may_do_with_less = task.method == Method::antichain;
-      options = with_less(options, plan, profile, task);
-      Plan judged = task.choice.judge(profile, plan, task.options);
-      judged.planning_s = plan.planning_s;
-      return judged;
-    } catch (const Error& error) {
-      if (error.code() != ExitCode::bad_input) throw;
-      if (!refusal) refusal = std::current_exception();
-      if (!may_do_with_less) break;
-    }
-  }
-  std::rethrow_exception(refusal);
-}
-
-Plan plan_as_asked(const Profile& profile, const PlanTask& task) {
-  return task.recomputation.none() || task.recomputation.automatic
-             ? task.choice.plan(profile, task.options, task.method)
-             : plan_recomputing(profile, task);
-}
-
-}  // namespace
-
 Plan plan_here(const Profile& profile, const PlanTask& task) {
-  if (!task.may_shard) return plan_as_asked(profile, task);
+  if (!task.may_shard) return task.choice.plan(profile, task.options, task.method);
   std::optional<Plan> whole;
   try {
-    whole = plan_as_asked(profile, task);
+    whole = task.choice.plan(profile, task.options, task.method);
   } catch (const Error& error) {
     if (error.code() != ExitCode::bad_input) throw;
   }
-  PlanTask sharding = task;
-  sharding.options.shard_optimiser = true;
-  const Plan sharded = plan_as_asked(profile, sharding);
+  PlanOptions sharding = task.options;
+  sharding.shard_optimiser = true;
+  const Plan sharded = task.choice.plan(profile, sharding, task.method);
   return whole && whole->objective_s() < sharded.objective_s() ? *whole : sharded;
 }
 

@@ -19,7 +19,6 @@ struct PlanTask {
   std::string schedule{policy.name};    // as asked for: a policy, `auto` or a file
   ScheduleChoice choice;                // what it names; 1f1b for a file
   std::optional<Plan> given = {};       // of --plan, validated
-  Recomputation recomputation = {};     // of what is planned here
   bool may_shard = false;               // whether plans that shard the optimiser are tried, too
   std::string link;                     // its speed, and where that comes from
   std::string backward_split;  // a line about it, where the schedule has halves that were not measured
@@ -43,8 +42,7 @@ void check_ranks(const PlanningOptions&, const GivenFiles&, int ranks);
 // Throws one where the plan has another number of ranks than the job.
 void check_ranks(const Plan&, int ranks);
 
-// Plans by the task's method, for stages that recompute what was asked for. Throws Error as
-// ScheduleChoice::plan does.
+// Plans by the task's method. Throws Error as ScheduleChoice::plan does.
 Plan plan_here(const Profile&, const PlanTask&);
 // Returns the given plan with new costs, else a plan made here. A given plan's step is that of the given
 // schedule. Throws Error when a stage does not fit its device, and when the schedule does not fit the plan.

@@ -77,7 +77,7 @@ std::string draw(const std::vector<CurvePoint>& curve, int width) {
 std::vector<CurvePoint> memory_curve(const Profile& profile, const PlanTask& task) {
   PlanTask asked = task;
   asked.options.recompute = true;
-  asked.recomputation = {.automatic = true};
+  asked.choice.recomputation = {.automatic = true};
   asked.choice.by_formula = true;
   Plan free = plan_here(profile, within(asked, 0));
   const int64_t most = fullest_bytes(free);

@@ -18,9 +18,9 @@
 namespace antichain::cpu {
 namespace {
 
-// Has oneDNN generate its code for products in float32: 3.4 MiB on AVX-512, whatever the network. At the first
-// product, where it would else do so, small objects that stay would lie between large ones that do not, and
-// the allocator would use no such hole again.
+// Has oneDNN generate its code for products in float32: 3.4 MiB on AVX-512, whatever the network. It would
+// else do so at the first product, where small objects that stay come to lie between large ones that do not,
+// and the allocator does not use such a hole again.
 void generate_products() {
   static const bool once = [] {
     constexpr int size = 64;

@@ -24,7 +24,8 @@ struct Recomputation {
   bool all = false;                     // every node that some backward needs, besides losses
   std::vector<std::string> nodes = {};  // else these, by name
   bool automatic = false;               // else what takes least time of what fits (PlanOptions::recompute)
-  bool none() const { return !all && nodes.empty() && !automatic; }
+  bool given() const { return all || !nodes.empty(); }
+  bool none() const { return !given() && !automatic; }
 };
 // Reads "none", "all", "auto", or the text of a file with one node a line, in which # begins a comment.
 Recomputation parse_recomputation(const std::string& text);

@@ -32,7 +32,8 @@ namespace {
 constexpr double effort_to_compare = 0.1, effort_of_a_glance = 0.02;
 
 // Searches for cuts that fit by their program, and how exactly the smallest memory is found.
-constexpr int most_searches = 8;
+constexpr int most_searches = 8, most_searches_recomputing = 12;
+constexpr int64_t roomy = 1024;  // times as much memory
 constexpr double rounding_of_steps = 1e-9;
 constexpr double least_step_down = 0.02;  // of a limit, where a search for its own program ends as before
 constexpr double memory_growth = 1.3, memory_precision = 0.005;
@@ -85,6 +86,16 @@ PlanOptions within(const PlanOptions& options, int64_t memory_bytes) {
   return limited;
 }
 
+// Takes from each device what is lacking most, and at least a little.
+void step_down(Cluster& cluster, const std::vector<int64_t>& lacking) {
+  for (Device& device : cluster.devices) {
+    if (device.memory_bytes == 0) continue;
+    device.memory_bytes -=
+        std::max(std::ranges::max(lacking), int64_t(least_step_down * double(device.memory_bytes)));
+    device.memory_bytes = std::max<int64_t>(1, device.memory_bytes);
+  }
+}
+
 int64_t least_by_formula(const Profile& profile, const PlanOptions& options) {
   return AntichainSearch(profile, options).least_memory_bytes();
 }
@@ -134,13 +145,39 @@ Plan ScheduleChoice::plan(const Profile& profile, const PlanOptions& options, Me
     if (least == 0 && refusal) std::rethrow_exception(refusal);
     throw does_not_fit(profile, options, least);
   }
-  if (options.together.empty())  // else the bound is only of such plans
+  if (options.together.empty() && !recomputation.given())  // else the bound is only of such plans
     plan->bound_for = subject_of_bound(*plan, profile, options, planned() ? any_order : policy().name);
   return *plan;
 }
 
+// Stages that recompute what was named are cut by costs that know nothing of what is there meanwhile. So
+// where a plan does not fit, cuts are searched again for less memory.
 std::optional<Plan> ScheduleChoice::search(const Profile& profile, const PlanOptions& asked, Method method,
                                            Width width) const {
+  if (!recomputation.given()) return search_cuts(profile, asked, method, width);
+  const Profile costs = recomputing(profile, recomputation);
+  PlanOptions less = asked;
+  if (method != Method::antichain)  // it would refuse by those costs
+    for (Device& device : less.cluster.devices) device.memory_bytes *= roomy;
+  for (int searches = 0; searches < most_searches_recomputing; ++searches) {
+    std::optional<Plan> plan = search_cuts(costs, less, method, width);
+    if (!plan) return std::nullopt;
+    recompute(*plan, profile, recomputation);
+    const std::vector<int64_t> lacking =
+        lacking_bytes(schedule(profile, *plan, asked), *plan, profile, asked.cluster);
+    if (sum(lacking) == 0 || method != Method::antichain) {
+      const double planning_s = plan->planning_s;
+      plan = judge(profile, *plan, asked);
+      plan->planning_s = planning_s;
+      return plan;
+    }
+    step_down(less.cluster, lacking);
+  }
+  return std::nullopt;
+}
+
+std::optional<Plan> ScheduleChoice::search_cuts(const Profile& profile, const PlanOptions& asked,
+                                                Method method, Width width) const {
   PlanOptions options = asked;
   options.objective = objective(asked);
   return planned() ? search_orders(profile, options, method, width)
@@ -224,12 +261,7 @@ std::optional<CutAndOrder> ScheduleChoice::fitting(const Profile& profile, const
       asked.beside_bytes = beside;
       if (new_to_it) continue;
     }
-    for (Device& device : asked.cluster.devices) {
-      if (device.memory_bytes == 0) continue;
-      device.memory_bytes -=
-          std::max(std::ranges::max(lacking), int64_t(least_step_down * double(device.memory_bytes)));
-      device.memory_bytes = std::max<int64_t>(1, device.memory_bytes);
-    }
+    step_down(asked.cluster, lacking);
   }
   return std::nullopt;
 }
@@ -244,7 +276,7 @@ int64_t ScheduleChoice::least_memory_bytes(const Profile& profile, const PlanOpt
       return false;
     }
   };
-  if (!planned())
+  if (!planned() && !recomputation.given())
     if (const std::optional<FewPlans> few = try_all_plans(profile, options, policy()))
       return few->least_bytes;
   // 1. Begin where weights fit, and whatever the formula counts.
@@ -262,7 +294,8 @@ int64_t ScheduleChoice::least_memory_bytes(const Profile& profile, const PlanOpt
     PlanOptions by = options;
     if (planned()) by.most_in_flight = 1;
     const Policy cut_for = planned() ? Policy::one_f_one_b : policy();
-    low = std::max(low, least_by_formula(profile, on_so_many(by, cut_for, by.stages)) - 1);
+    const Profile costs = recomputing(profile, recomputation);
+    low = std::max(low, least_by_formula(costs, on_so_many(by, cut_for, by.stages)) - 1);
   }
   // 2. Find some memory that is enough, and the smallest by halves.
   int64_t high = low + 1;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "partition/plan/method.h"
+#include "partition/plan/recompute.h"
 #include "pipeline/planning/cut_and_order.h"
 #include "pipeline/planning/order_search.h"
 #include "pipeline/schedule/policy.h"
@@ -37,6 +38,8 @@ struct ScheduleChoice {
   bool by_formula = false;
   // How an asynchronous policy predicts its weights, where it does.
   const PredictionMethod* predict = nullptr;
+  // What the stages that are planned here recompute. PlanOptions::recompute is set where that is `automatic`.
+  Recomputation recomputation = {};
   // The orders that were found so far, for all copies of this choice.
   std::shared_ptr<OrderMemo> memo = std::make_shared<OrderMemo>();
 
@@ -79,6 +82,7 @@ struct ScheduleChoice {
   // none was found whose program fits.
   enum class Width { all, least_memory };
   std::optional<Plan> search(const Profile&, const PlanOptions&, Method, Width) const;
+  std::optional<Plan> search_cuts(const Profile&, const PlanOptions&, Method, Width) const;
   std::optional<Plan> search_policy(const Profile&, const PlanOptions&, Method, const Policy&) const;
   std::optional<Plan> search_orders(const Profile&, PlanOptions, Method, Width) const;
   // Repeats `find` until the program of what it finds fits. `time` sets the pace of a plan of which stages

@@ -14,7 +14,7 @@ struct MemoryNeed {
   MemoryShares step;       // of a training step; its weights include buffers
   int64_t evaluation = 0;  // of an evaluation's, which stays beside it
   int64_t images = 0;      // micro-batches decoded ahead
-  int64_t code = 0;        // that the engine generates for its kernels, and its state
+  int64_t code = 0;        // small objects of the runner, and what the engine allocates in a call
   int64_t copy = 0;        // of what was learned, for hash and file: when the steps' tensors are free again
   // Where ranks compute on devices with memory of their own, the first is what lies there, and the second
   // what lies on the host.

@@ -95,5 +95,26 @@ TEST(MemoryFit, NoPlanTakesMoreThanItsLimitAndARefusalNamesWhatWouldDo) {
   }
 }
 
+// What is recomputed by name is there in a working set, of which the costs that stages are cut by know
+// nothing.
+TEST(MemoryFit, ARefusalNamesWhatWouldDoWhateverIsRecomputed) {
+  Profile profile = chain(5);
+  for (ProfileNode& node : profile.nodes) node.cost.stash_bytes = 3000, node.cost.output_bytes = 500;
+  for (const Recomputation& asked : {Recomputation{.all = true}, Recomputation{.nodes = {"n2", "n3"}}}) {
+    SCOPED_TRACE(asked.all ? "all" : "two nodes");
+    const ScheduleChoice choice{.recomputation = asked};
+    PlanOptions options{.stages = 2, .objective = Objective::makespan, .microbatches = 4};
+    const auto within = [&](int64_t bytes) {
+      options.cluster = equal_devices(2, {}, bytes);
+      return options;
+    };
+    const int64_t least = named_bytes(choice, profile, within(9000));
+    ASSERT_GT(least, 9000);
+    const Plan plan = choice.plan(profile, within(least), Method::antichain);
+    EXPECT_LE(program_bytes(choice, profile, options, plan), least);
+    EXPECT_GT(named_bytes(choice, profile, within(least - least / 100 - 1)), 0);
+  }
+}
+
 }  // namespace
 }  // namespace antichain::test
