@@ -136,8 +136,11 @@ struct AmxConvolution::Frame {
 std::optional<AmxConvolution> AmxConvolution::of(const Conv2d& op, const Shape& x, const Shape& y,
                                                  Precision precision) {
   const Conv2dOptions& o = op.options;
-  const bool fits = precision == Precision::bf16 && has_amx() && o.groups == 1 && has_taps(o);
-  if (!fits) return std::nullopt;
+  if (precision != Precision::bf16 || !has_amx() || !has_taps(o)) return std::nullopt;
+  const int64_t group = x[1] / o.groups;
+  const bool whole =
+      x[1] == y[1] && x[1] % channels == 0 && group >= 4 && (channels % group == 0 || group % channels == 0);
+  if (o.groups > 1 && !whole) return std::nullopt;
   const auto side = [](const Shape& of) { return Side{ceil_of(of[1], lanes), of[2], of[3]}; };
   AmxConvolution it;
   it.images_ = x[0];
@@ -146,6 +149,7 @@ std::optional<AmxConvolution> AmxConvolution::of(const Conv2d& op, const Shape& 
   it.x_ = side(x);
   it.y_ = side(y);
   it.bias_ = o.bias;
+  it.group_ = o.groups > 1 ? group : 0;
   it.forward_ = forward_taps(o, x, y);
   it.backward_ = backward_taps(o, x, y);
   return it;
@@ -157,9 +161,9 @@ AmxConvolution::Frame AmxConvolution::sum_frame(const Side& from, const PlaneTap
 
 // Larger gradients are read and written less often.
 AmxConvolution::Frame AmxConvolution::weights_frame() const {
-  const int64_t gradients = x_.blocks * y_.blocks * taps_ * lanes * lanes * int64_t(sizeof(float));
+  const int64_t gradients = weight_numbers() * int64_t(sizeof(float));
   return {FrameAxis(forward_.rows), FrameAxis(forward_.columns), images_, x_.frames() + y_.frames(),
-          std::max(bytes_of_frame, gradients / 2)};
+          std::max(bytes_of_frame, group_ ? 4 * gradients : gradients / 2)};
 }
 
 namespace {
@@ -188,9 +192,33 @@ int64_t row_step(int64_t pixels) { return pixels / 32 % 2 ? pixels : pixels + 32
 
 }  // namespace
 
+int64_t AmxConvolution::planes_of_sum(const Side& from) const {
+  return group_ ? std::max<int64_t>(1, group_ / channels) : from.frames();
+}
+
+int64_t AmxConvolution::first_plane(int64_t block) const {
+  return group_ ? block * lanes / std::max(group_, channels) * planes_of_sum(x_) : 0;
+}
+
+int64_t AmxConvolution::place_of(int64_t out, int64_t in, int64_t tap) const {
+  const int64_t ins = group_ ? 2 * planes_of_sum(x_) : x_.blocks;
+  return ((out * ins + in - 2 * first_plane(out)) * taps_ + tap) * lanes * lanes;
+}
+
+int64_t AmxConvolution::weight_numbers() const { return place_of(y_.blocks, 2 * first_plane(y_.blocks), 0); }
+
+template <class F>
+void AmxConvolution::for_each_weight_of_groups(F&& f) const {
+  for (int64_t o = 0, plain = 0; o < y_.blocks * lanes; ++o)
+    for (int64_t i = o / group_ * group_, end = i + group_; i < end; ++i)
+      for (int64_t tap = 0; tap < taps_; ++tap, ++plain)
+        f(plain, place_of(o / lanes, i / lanes, tap) + i % lanes * lanes + o % lanes);
+}
+
 std::vector<TensorSpec> AmxConvolution::prepared() const {
-  const auto tiles = [](const Side& from, const Side& to, const PlaneTaps& taps) {
-    return TensorSpec{.shape = {from.frames() * to.blocks * tiles_of(taps) * tile}, .dtype = DType::bf16};
+  const auto tiles = [this](const Side& from, const Side& to, const PlaneTaps& taps) {
+    return TensorSpec{.shape = {planes_of_sum(from) * to.blocks * tiles_of(taps) * tile},
+                      .dtype = DType::bf16};
   };
   std::vector<TensorSpec> all = {tiles(x_, y_, forward_), tiles(y_, x_, backward_)};
   if (bias_) all.push_back({.shape = {y_.blocks * lanes}});
@@ -202,15 +230,15 @@ std::vector<TensorSpec> AmxConvolution::prepared() const {
 void AmxConvolution::pack(const Side& from, const Side& to, const PlaneTaps& taps, bool turned, int threads,
                           const float* weights, Bf16* tiles) const {
   const Frame frame = sum_frame(from, taps);
+  const int64_t planes = planes_of_sum(from);
   const auto at = [&](int64_t source, int64_t result, int64_t weight) {
-    const int64_t pair = turned ? source * x_.blocks + result : result * x_.blocks + source;
-    return weights + (pair * taps_ + weight) * lanes * lanes;
+    return weights + (turned ? place_of(source, result, weight) : place_of(result, source, weight));
   };
   for_each_class(taps, [&](const Taps& rows, const Taps& columns, int64_t before) {
     const int64_t count = rows.taps * columns.taps;
-    for_each_plane(to.blocks * from.frames(), threads, [&](int64_t unit) {
-      const int64_t block = unit / from.frames(), source = unit % from.frames() * 2;
-      Bf16* next = tiles + (before * to.blocks * from.frames() + unit * count) * tile;
+    for_each_plane(to.blocks * planes, threads, [&](int64_t unit) {
+      const int64_t block = unit / planes, source = (first_plane(block) + unit % planes) * 2;
+      Bf16* next = tiles + (before * to.blocks * planes + unit * count) * tile;
       frame.for_each_tap(rows, columns, kernel_width_, [&](int64_t, int64_t weight) {
         amx::loops().pack(at(source, block, weight),
                           source + 1 < from.blocks ? at(source + 1, block, weight) : nullptr, turned, next);
@@ -223,6 +251,12 @@ void AmxConvolution::pack(const Side& from, const Side& to, const PlaneTaps& tap
 void AmxConvolution::prepare(Context& context, std::span<const Tensor> params,
                              std::span<const Tensor> prepared) const {
   const float* weights = params[0].data<float>();
+  if (group_) {
+    auto* wide = reinterpret_cast<float*>(context.workspace(weight_numbers() * int64_t(sizeof(float))));
+    std::fill_n(wide, weight_numbers(), 0.0f);
+    for_each_weight_of_groups([&](int64_t plain, int64_t place) { wide[place] = weights[plain]; });
+    weights = wide;
+  }
   pack(x_, y_, forward_, false, context.threads(), weights, prepared[0].data<Bf16>());
   pack(y_, x_, backward_, true, context.threads(), weights, prepared[1].data<Bf16>());
   if (!bias_) return;
@@ -245,7 +279,7 @@ void AmxConvolution::convolve(Context& context, const Side& from, const Side& to
       std::vector<int64_t> offsets;
       frame.for_each_tap(rows, columns, kernel_width_,
                          [&](int64_t pixels, int64_t) { offsets.push_back(pixels * channels); });
-      const amx::Taps sum{offsets.data(), int64_t(offsets.size()), from.frames(), plane};
+      const amx::Taps sum{offsets.data(), int64_t(offsets.size()), planes_of_sum(from), plane};
       const int64_t pixels = frame.results(count, rows.count, columns.count);
       const int64_t at_once = ceil_of(pixels, amx::pixels_at_once);
       const int64_t parts = std::min(at_once, ceil_of(threads, to.blocks));
@@ -262,8 +296,8 @@ void AmxConvolution::convolve(Context& context, const Side& from, const Side& to
                              frame.columns.length,
                              bias ? bias + block * lanes : nullptr};
         amx::loops().begin();
-        amx::loops().multiply(filled, sum,
-                              tiles + (before * to.blocks + block * sum.count) * from.frames() * tile,
+        amx::loops().multiply(filled + first_plane(block) * plane, sum,
+                              tiles + (before * to.blocks + block * sum.count) * sum.planes * tile,
                               part * at_once / parts * amx::pixels_at_once,
                               std::min(pixels, (part + 1) * at_once / parts * amx::pixels_at_once), results);
         amx::loops().end();
@@ -287,6 +321,8 @@ void AmxConvolution::correlate(Context& context, const Bf16* x, const Bf16* dy, 
   Bf16* const planes = take(threads * plane);
   Bf16* const transposed = take(x_.frames() * channels * step);
   Bf16* const interleaved = take(y_.frames() * 2 * dy_step);
+  float* const of_groups = dw;
+  if (group_) dw = reinterpret_cast<float*>(take(weight_numbers() * 2));
 
   std::vector<int64_t> offsets, places;
   frame.for_each_tap(forward_.rows.of[0], forward_.columns.of[0], kernel_width_,
@@ -294,10 +330,10 @@ void AmxConvolution::correlate(Context& context, const Bf16* x, const Bf16* dy, 
                        offsets.push_back(pixels);
                        places.push_back(weight * lanes * lanes);
                      });
-  const int64_t pair = taps_ * lanes * lanes;
+  const int64_t planes_of_in = planes_of_sum(x_);
   const bool idle = int64_t(places.size()) < taps_;  // taps that see nothing but padding
-  if (idle && into == Into::overwrite) std::fill_n(dw, x_.blocks * y_.blocks * pair, 0.0f);
-  bool adds = idle || into == Into::accumulate;
+  bool adds = into == Into::accumulate && !group_;
+  if (idle && !adds) std::fill_n(dw, weight_numbers(), 0.0f), adds = true;
   for (int64_t first = 0; first < images_; first += frame.images, adds = true) {
     const int64_t count = std::min(frame.images, images_ - first);
     for_each_plane(x_.frames() + y_.frames(), threads, [&](int64_t unit) {
@@ -311,17 +347,22 @@ void AmxConvolution::correlate(Context& context, const Bf16* x, const Bf16* dy, 
       }
     });
     const int64_t pixels = round_up(frame.results(count, y_.height, y_.width), 32);
-    for_each_plane(x_.frames() * y_.frames(), threads, [&](int64_t unit) {
-      const int64_t in = unit % x_.frames() * 2, out = unit / x_.frames() * 2;
+    for_each_plane(planes_of_in * y_.frames(), threads, [&](int64_t unit) {
+      const int64_t out = unit / planes_of_in * 2, in = (first_plane(out) + unit % planes_of_in) * 2;
       amx::loops().begin();
       amx::loops().correlate({transposed + in * lanes * step, step, in + 1 < x_.blocks ? 2 : 1},
                              {interleaved + out * dy_step, dy_step, out + 1 < y_.blocks ? 2 : 1}, pixels,
                              offsets.data(), int64_t(offsets.size()),
-                             {dw + (out * x_.blocks + in) * pair, places.data(), pair, x_.blocks * pair},
+                             {dw + place_of(out, in, 0), places.data(), taps_ * lanes * lanes,
+                              place_of(1, 0, 0) - place_of(0, 0, 0)},
                              adds);
       amx::loops().end();
     });
   }
+  if (group_)
+    for_each_weight_of_groups([&](int64_t plain, int64_t place) {
+      of_groups[plain] = into == Into::overwrite ? dw[place] : of_groups[plain] + dw[place];
+    });
 }
 
 int64_t AmxConvolution::workspace_bytes(int threads) const {
@@ -330,10 +371,10 @@ int64_t AmxConvolution::workspace_bytes(int threads) const {
   };
   const Frame frame = weights_frame();
   const int64_t pixels = frame.all_pixels();
-  return std::max({sum(x_, forward_), sum(y_, backward_),
-                   bytes_of(threads * pixels * channels) +
-                       bytes_of(x_.frames() * channels * row_step(pixels)) +
-                       bytes_of(y_.frames() * channels * frame.pixels())});
+  return std::max(
+      {sum(x_, forward_), sum(y_, backward_),
+       bytes_of(threads * pixels * channels) + bytes_of(x_.frames() * channels * row_step(pixels)) +
+           bytes_of(y_.frames() * channels * frame.pixels()) + bytes_of(group_ ? 2 * weight_numbers() : 0)});
 }
 
 void AmxConvolution::forward(Context& context, const Forward& f) const {

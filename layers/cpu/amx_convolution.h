@@ -9,6 +9,9 @@
 // is the same sum over dy with the weights transposed, and for a weight gradient tiles are products of
 // pixels: x is transposed.
 //
+// Groups of 4 to 32 channels are multiplied as if the 32 channels of a pixel were one group, with zeros as
+// the weights between groups: tiles are so fast that this costs less than anything narrower.
+//
 // Products of bf16 numbers are summed in float32. The order of a sum depends on the shape alone.
 //
 // oneDNN 2.6.3 has AMX only for channels that all lie together (nhwc), not for blocks, and reads and writes
@@ -34,8 +37,8 @@ class AmxConvolution : public Kernel {
   // Returns the kernel if this is such a convolution, and the machine has the instructions.
   static std::optional<AmxConvolution> of(const Conv2d&, const Shape& x, const Shape& y, Precision);
 
-  // Tensors are `blocked()`, weights OIhw16i16o, a bias plain. The prepared tensors are the weights as tiles
-  // for the forward pass and for the input gradient, and the bias with zeros behind it.
+  // Tensors are `blocked()`, weights OIhw16i16o (of groups plain), a bias plain. The prepared tensors are the
+  // weights as tiles for the forward pass and for the input gradient, and the bias with zeros behind it.
   std::vector<TensorSpec> prepared() const;
   void prepare(Context&, std::span<const Tensor> params, std::span<const Tensor> prepared) const override;
   void forward(Context&, const Forward&) const override;
@@ -51,9 +54,17 @@ class AmxConvolution : public Kernel {
     int64_t frames() const { return (blocks + 1) / 2; }  // planes of 32 channels
   };
   struct Frame;
-  struct Tiles;
 
   AmxConvolution() = default;
+  // Return of how many planes of the source a block of results is a sum, and the first of them.
+  int64_t planes_of_sum(const Side& from) const;
+  int64_t first_plane(int64_t block) const;
+  // Returns where 16 x 16 weights of two blocks and a tap are: in OIhw16i16o, or with groups, in the same
+  // order of the pairs of blocks that have any.
+  int64_t place_of(int64_t out, int64_t in, int64_t tap) const;
+  int64_t weight_numbers() const;
+  template <class F>
+  void for_each_weight_of_groups(F&&) const;  // f(where it is in the plain layout, where among the above)
   Frame sum_frame(const Side& from, const PlaneTaps&) const;
   Frame weights_frame() const;
   void pack(const Side& from, const Side& to, const PlaneTaps&, bool turned, int threads,
@@ -63,6 +74,7 @@ class AmxConvolution : public Kernel {
   void correlate(Context&, const Bf16* x, const Bf16* dy, float* dw, Into) const;
 
   int64_t images_ = 0, taps_ = 0;  // taps of the kernel
+  int64_t group_ = 0;              // channels of a group; 0: there are no groups
   int kernel_width_ = 0;
   Side x_{}, y_{};
   bool bias_ = false;

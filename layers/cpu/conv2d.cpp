@@ -300,15 +300,15 @@ Lowering lower(const Op& op, std::span<const Shape> x, std::span<const Layout>, 
   if (g.o.bias) l.params.push_back(Layout::plain);
   l.precision = precision;
   l.keeps_x = true;
-  if (const auto narrow = narrow_groups(op, g)) {
+  if (const auto amx = amx_convolution(op, g)) {
+    l.prepared = amx->prepared();
+    l.workspace_bytes = amx->workspace_bytes(omp_get_max_threads());
+  } else if (const auto narrow = narrow_groups(op, g)) {
     l.workspace_bytes = narrow->workspace_bytes(omp_get_max_threads());
   } else if (const auto own = depthwise(op, g)) {
     l.x = {blocked()};  // also of few channels
     l.prepared = own->prepared();
     l.workspace_bytes = own->workspace_bytes(omp_get_max_threads());
-  } else if (const auto amx = amx_convolution(op, g)) {
-    l.prepared = amx->prepared();
-    l.workspace_bytes = amx->workspace_bytes(omp_get_max_threads());
   } else {
     const Conv2dKernel kernel(g);
     l.prepared = kernel.prepared();
@@ -320,9 +320,9 @@ Lowering lower(const Op& op, std::span<const Shape> x, std::span<const Layout>, 
 
 std::unique_ptr<Kernel> make(const Op& op, std::span<const TensorSpec> x, const Lowering& lowering) {
   const Geometry g(dynamic_cast<const Conv2d&>(op), x[0].shape, lowering.precision);
+  if (const auto amx = amx_convolution(op, g)) return std::make_unique<AmxConvolution>(*amx);
   if (const auto narrow = narrow_groups(op, g)) return std::make_unique<NarrowGroups>(*narrow);
   if (const auto own = depthwise(op, g)) return std::make_unique<Depthwise>(*own);
-  if (const auto amx = amx_convolution(op, g)) return std::make_unique<AmxConvolution>(*amx);
   return std::make_unique<Conv2dKernel>(g);
 }
 

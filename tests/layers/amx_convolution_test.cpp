@@ -24,6 +24,9 @@ const std::vector<OpCase> amx_cases = {
              {.out = 64, .kernel = 1, .stride = {2, 3}, .bias = false}),
     amx_case("padding_wider_after", {5, 40, 17, 40}, {.out = 80, .kernel = {7, 2}, .pad = {{1, 0}, {4, 1}}}),
     amx_case("many_weights", {33, 160, 4, 4}, {.out = 130, .kernel = 3, .pad = 1, .bias = false}),
+    amx_case("groups_of_4", {9, 64, 24, 24}, {.out = 64, .kernel = 3, .pad = 1, .groups = 16, .bias = false}),
+    amx_case("groups_of_64", {5, 192, 9, 8}, {.out = 192, .kernel = 3, .stride = 2, .pad = 1, .groups = 3}),
+    amx_case("groups_of_pixels", {5, 96, 1, 1}, {.out = 96, .kernel = 3, .pad = 1, .groups = 6}),
     amx_case("pixels_of_padding", {70, 96, 1, 1}, {.out = 33, .kernel = 3, .pad = 1}),
 };
 
