@@ -1,7 +1,7 @@
 // The best order depends on the cut, and the best cut on the order. So the two are searched in turns:
 //
 //   1. cuts by the bound that holds for every order (pipeline/planning/order_bound.h); where ranks have
-//      several stages, by the policy's own order as well
+//      several stages, by a dispatching rule that changes with them (pipeline/planning/dispatch_search.h)
 //   2. the order for the best of them (pipeline/planning/order_search.h)
 //   3. cuts by the time under that very order, then the order for them again, while that helps
 #pragma once

@@ -25,7 +25,9 @@ namespace {
 
 constexpr int64_t most_actions = 8'000'000, most_orders_timed = 200'000;  // that are timed, in all
 constexpr int most_starts = 3;
-constexpr double hot = 0.002, cold = 1e-5;  // shares of a step that an exchange may lose, at first and at last
+// These are shares of a step that an exchange may lose, at first and at last. An exchange changes more of a
+// step in which ranks do little.
+constexpr double hot_of_an_action = 0.09, least_hot = 0.002, most_hot = 0.01, cold = 1e-5;
 constexpr double rounding_of_paces = 1e-12;
 constexpr double step_of_bests = 1e-3;  // orders that are kept while one improves; the best may not fit
 constexpr double infinite_s = std::numeric_limits<double>::infinity();
@@ -264,6 +266,8 @@ class OrderSearch {
     const int64_t begin = estimate_.timed();
     int64_t idle = 0;
     std::uniform_real_distribution<double> unit(0, 1);
+    const double actions = 3. * estimate_.stages() * estimate_.microbatches() / estimate_.ranks();
+    const double hot = std::clamp(hot_of_an_action / actions, least_hot, most_hot);
     time(now.orders);
     std::vector<OrderEstimate::At> path = estimate_.critical_path();
     while (estimate_.timed() + idle - begin < share && !proved(bests.back().pace_s)) {

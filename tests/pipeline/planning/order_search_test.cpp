@@ -232,12 +232,11 @@ TEST(GreedyOrder, TakesWhatTheEstimateOfItsOrderSays) {
     Plan plan = one_node_each(c.profile);
     if (seed % 2 == 0)
       for (PlanStage& stage : plan.stages) stage.ranks.front() /= 2;  // two neighbours a rank
-    c.profile.overhead_s = 0;  // it parts every backward
+    c.profile.overhead_s = 0;                                         // it parts every backward
     OrderEstimate estimate(c.profile, plan, c.cluster, c.microbatches);
-    const InFlightLimits limits{
-        .takes = std::vector<int64_t>(size_t(estimate.stages()), 1),
-        .most = std::vector<int64_t>(size_t(estimate.ranks()), 2 + int64_t(seed % 3)),
-        .of_each_stage = std::vector<bool>(size_t(estimate.ranks()), false)};
+    const InFlightLimits limits{.takes = std::vector<int64_t>(size_t(estimate.stages()), 1),
+                                .most = std::vector<int64_t>(size_t(estimate.ranks()), 2 + int64_t(seed % 3)),
+                                .of_each_stage = std::vector<bool>(size_t(estimate.ranks()), false)};
     DispatchingRule rule = even_rule(estimate, seed % 3 == 0, 0.5 * (seed % 4));
     if (seed % 5 == 0) std::shuffle(rule.forward_turn.begin(), rule.forward_turn.end(), random);
     ASSERT_TRUE(greedy.play(estimate, limits, rule));
