@@ -28,6 +28,8 @@ struct DeviceMemory {
 };
 DeviceMemory device_memory(const Context&);
 void check_available_memory(Job&, MemoryOf, const MemoryNeed& of_this_rank, const DeviceMemory& = {});
+// Collective. Returns whether all hosts have what their ranks need more of than now, in host memory.
+bool has_room_for(Job&, const MemoryNeed& next, const MemoryNeed& now);
 
 // A MemoryRecord compares the peak after begin() with the memory where it was constructed. It has to be
 // constructed before the engine runs its first kernel, because the estimate counts the code that the engine
