@@ -10,6 +10,7 @@
 
 #include "framework/files/checkpoint.h"
 #include "framework/files/checkpoint_folder.h"
+#include "framework/json.h"
 #include "partition/plan/plan.h"
 #include "tests/app/small_job.h"
 
