@@ -34,7 +34,8 @@ namespace antichain {
 namespace {
 
 constexpr std::string_view device_prefix = "rehearse:";
-constexpr int steps_in_a_row = 6;  // where they overlap
+// So many runs of the schedule follow each other where steps overlap. One of several steps is long.
+constexpr int runs_in_a_row = 6, long_runs_in_a_row = 2;
 
 // A Task is what one rehearsal is of.
 struct Task {
@@ -148,10 +149,11 @@ RehearsedSteps rehearse_steps(const Task& task, const RehearseCommandOptions& o,
   Rehearsal rehearsal(task.profile, task.plan, task.schedule, task.planned.options.cluster, transport,
                       {.time_scale = task.time_scale, .true_payload = o.payload == "true"});
   RehearsedSteps steps;
+  const int runs = task.schedule.steps > 1 ? long_runs_in_a_row : runs_in_a_row;
   for (int step = 0; step <= o.steps; ++step) {
     fault_point(transport.rank(), step);
     Timeline timeline = task.planned.options.steps == Steps::overlapped && step > 0
-                            ? rehearsal.overlapping_steps(steps_in_a_row)
+                            ? rehearsal.overlapping_steps(runs)
                             : rehearsal.step();
     if (step == 0) continue;
     steps.period_s.push_back(timeline.period_s);
@@ -252,7 +254,8 @@ void add_rehearse(CLI::App& app) {
   add("--payload NAME", options->payload, one_of("payload", {"token", "true"}),
       "true: messages of the true size; token: a token above 64 KiB");
   add("--steps N", options->steps, whole_between(1, 1'000'000),
-      "steps after a first one (where steps overlap, runs of 6 steps in a row); the median counts");
+      "steps after a first one (where steps overlap, 6 steps in a row; asynchronous, two rows); the median "
+      "counts");
   add_rank_options(command, options->machine);
   add_transport_option(command, options->machine);
   add_output_option(command, "--json", options->json_file, "write predicted and rehearsed figures");

@@ -67,12 +67,7 @@ int ranks_to_plan_for(const TrainCommandOptions& options, const Job& job) {
   if (emulated > 0 && job.size() > 1)
     throw Error(fmt::format("--emulate-delays {} is for one rank, but the job has {}", emulated, job.size()),
                 "start it without mpirun, or leave it out", ExitCode::usage);
-  if (const Policy* policy = asynchronous_policy(options); policy && job.size() > 1)
-    if (const std::string why = why_ranks_agree(options); !why.empty())
-      throw Error(fmt::format("with {} all ranks agree before any of them updates, but under {} none waits "
-                              "for the others",
-                              why, policy->name),
-                  "give --on-nan abort and --clip-norm 0, or another --schedule", ExitCode::usage);
+  if (asynchronous_policy(options)) check_older_weights(options, job.size());
   if (options.rebalance_given && options.rebalance == "auto" && job.size() == 1)
     throw Error("--rebalance auto moves nodes from rank to rank, but the job has one rank",
                 "leave it out, or say --rebalance off", ExitCode::usage);
@@ -239,7 +234,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   // 4. Make the schedule, and predict how long a step takes.
   const Schedule ordered =
       obtain_training_schedule(broadcast_order(given, task, profile, plan, job), task, profile, plan);
-  if (has_delays(ordered)) check_all_steps_count(options);  // it may be a file's
+  if (has_delays(ordered)) check_older_weights(options, job.size());  // it may be a file's
   const Schedule schedule = votes && job.size() > 1 ? with_votes(ordered) : ordered;
   const Timeline predicted = predict(schedule, plan, profile, task.options, tensors.over(job));
   if (rank.prints()) {
@@ -254,9 +249,11 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
     std::fflush(stdout);
   }
   warn_of_crowding(rank);
-  const MemoryNeed need =
-      memory_need(graph, *optimiser, profile, plan, schedule, job.rank(),
-                  bytes_of_an_image(options, *data.train, rank), !options.results.empty());
+  const auto need_of = [&](const Plan& by, const Schedule& in) {
+    return memory_need(graph, *optimiser, profile, by, in, job.rank(),
+                       bytes_of_an_image(options, *data.train, rank), !options.results.empty());
+  };
+  MemoryNeed need = need_of(plan, schedule);
   const DeviceMemory device = device_memory(rank.context);
   check_available_memory(job, MemoryOf::plan, need, device);
   memory.begin(need, device);
@@ -287,10 +284,18 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   settings.checkpoint = checkpoint_options(options.checkpoint, facts, beginning);
   settings.deadline = deadline(options.checkpoint);
   settings.between_ranks = task.options.steps;
-  const std::unique_ptr<Rebalancer> moves = make_rebalancer(
-      options, {graph, *optimiser, profile, task, votes && job.size() > 1, rank, run_setting}, plan, schedule,
-      predicted, [&](const RebalanceReport& report) { reporter.on_rebalance(report); });
+  const std::unique_ptr<Rebalancer> moves =
+      make_rebalancer(options, {profile, task, votes && job.size() > 1, rank, run_setting}, plan, schedule,
+                      predicted, [&](const RebalanceReport& report) { reporter.on_rebalance(report); });
   settings.moves = moves.get();
+  settings.has_room = [&](const Plan& by, const Schedule& in) {
+    return has_room_for(job, need_of(by, in), need);
+  };
+  settings.on_move = [&](const Plan& by, const Schedule& in) {
+    need = need_of(by, in);
+    memory.begin(need, device);
+    if (rank.prints()) record.keep_plan(profile, by);
+  };
   if (moves) fmt::print("{}\n", hanging("Rebalancing", 15, describe(RebalanceRule())));
   const TrainResult result =
       train(model, profile, plan, schedule, data, tensors.over(job), settings, reporter);
@@ -305,7 +310,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   const TrainSummary summary{.model = graph.model(),
                              .precision = options.network.precision,
                              .data = data.train->name(),
-                             .plan_hash = plan_hash(plan),
+                             .plan_hash = plan_hash(moves ? moves->now().plan : plan),
                              .state = state.all,
                              .test_images = data.test->size(),
                              .steps = result.steps,

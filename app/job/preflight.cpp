@@ -234,6 +234,16 @@ DeviceMemory device_memory(const Context& context) {
   return {device->device(context), device->free_bytes(context)};
 }
 
+bool has_room_for(Job& job, const MemoryNeed& next, const MemoryNeed& now) {
+  const MemoryNeed growth{.step = {.weights = std::max<int64_t>(0, next.total() - now.total())}};
+  try {
+    check_available_memory(job, MemoryOf::plan, growth);
+    return true;
+  } catch (const Error&) {  // on every rank
+    return false;
+  }
+}
+
 void check_available_memory(Job& job, MemoryOf subject, const MemoryNeed& need, const DeviceMemory& device) {
   const RankNeed mine{
       job.host(), std::to_string(::getpid()), available_memory_bytes(), address_space_bytes(), need, device};

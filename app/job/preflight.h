@@ -28,6 +28,8 @@ struct DeviceMemory {
 };
 DeviceMemory device_memory(const Context&);
 void check_available_memory(Job&, MemoryOf, const MemoryNeed& of_this_rank, const DeviceMemory& = {});
+// Collective. Returns whether all hosts have what their ranks need more of than now, in host memory.
+bool has_room_for(Job&, const MemoryNeed& next, const MemoryNeed& now);
 
 // A MemoryRecord compares the peak after begin() with the memory where it was constructed: after the network
 // was lowered, so that the code which the engine generates is there, and before a profile is measured.

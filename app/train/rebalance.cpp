@@ -2,14 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "app/obtain/schedule.h"
 #include "framework/error.h"
-#include "pipeline/host/host_memory.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/simulate/simulate.h"
-#include "pipeline/stage/memory_need.h"
 
 namespace antichain {
 namespace {
@@ -21,18 +17,6 @@ Plan on_own_devices(Plan plan) {
     stage.devices.clear();
   }
   return plan;
-}
-
-// Throws Error where the ranks of this host lack the memory that they would need more than now.
-void check_growth(const RebalancedRun& run, const Division& now, const Division& next) {
-  int64_t growth = 0;
-  for (int rank = 0; rank < run.rank.job.local_size(); ++rank) {
-    const auto need = [&](const Division& d) {
-      return step_need(run.graph, run.optimiser, run.profile, d.plan, d.schedule, rank).total();
-    };
-    growth += std::max<int64_t>(0, need(next) - need(now));
-  }
-  if (growth > available_memory_bytes()) throw Error("the next plan needs more memory than there is");
 }
 
 }  // namespace
@@ -84,10 +68,8 @@ std::unique_ptr<Rebalancer> make_rebalancer(const TrainCommandOptions& options, 
     };
     const Plan best = on_own_devices(plan_here(run.profile, task));
     const Schedule ordered = task.choice.schedule(run.profile, best, task.options);
-    Rebalancer::Planned planned{divided(now.plan, now.schedule),
-                                divided(best, run.votes ? with_votes(ordered) : ordered)};
-    check_growth(run, planned.now, planned.best);
-    return planned;
+    return Rebalancer::Planned{divided(now.plan, now.schedule),
+                               divided(best, run.votes ? with_votes(ordered) : ordered)};
   };
   return std::make_unique<Rebalancer>(first, planner, std::move(listener));
 }

@@ -19,8 +19,6 @@ std::string why_plan_stays(const TrainCommandOptions&);
 // RebalancedRun is what planning anew needs to know of a run. What is referred to must outlive the
 // rebalancer.
 struct RebalancedRun {
-  const Graph& graph;
-  const Optimiser& optimiser;
   const Profile& profile;
   const PlanTask& task;
   bool votes = false;  // whether ranks agree before an update

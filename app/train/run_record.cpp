@@ -99,7 +99,11 @@ void RunRecord::begin(const TrainCommandOptions& options, const JobStart& job, c
   write_file(folder_ + "/config.toml", options.given);
   write_what_is_printed(folder_ + "/log.txt", !checkpoint.empty());
   write_file(folder_ + "/profile.json", to_json(profile));
-  write_file(folder_ + "/plan.json", to_json(plan, profile));
+  keep_plan(profile, plan);
+}
+
+void RunRecord::keep_plan(const Profile& profile, const Plan& plan) const {
+  if (!folder_.empty()) write_file(folder_ + "/plan.json", to_json(plan, profile));
 }
 
 std::string RunRecord::keep_weights(RankModel& model, Transport& transport) const {

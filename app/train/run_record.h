@@ -34,6 +34,8 @@ class RunRecord {
   // Rank 0 calls this before the first step.
   void begin(const TrainCommandOptions&, const JobStart&, const std::string& checkpoint, const Profile&,
              const Plan&) const;
+  // Rank 0 calls this when the run goes on by another plan than it began with.
+  void keep_plan(const Profile&, const Plan&) const;
   // Collective, after the last step. Writes the weights of all stages. Returns why they could not be written,
   // or "", on every rank.
   std::string keep_weights(RankModel&, Transport&) const;

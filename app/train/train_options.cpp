@@ -46,7 +46,7 @@ void check_asynchronous(const TrainCommandOptions& o) {
                             o.annealing_steps),
                 "give it, or leave out --annealing-steps", ExitCode::usage);
   if (!policy) return;
-  check_all_steps_count(o);
+  check_older_weights(o, o.machine.local);
   if (parse_overlap(o.planning.overlap_steps) == Steps::apart)
     throw Error(fmt::format("under --schedule {} steps overlap, but --overlap-steps is off", policy->name),
                 "leave out --overlap-steps", ExitCode::usage);
@@ -138,12 +138,18 @@ void check_every_option_says_what_it_changes(const CLI::App& train) {
                   "each option of train must say what it changes");
 }
 
-void check_all_steps_count(const TrainCommandOptions& o) {
-  if (parse_on_nan(o.on_nan) == OnNan::abort) return;
-  throw Error(fmt::format("--schedule {} trains with weights of earlier steps, all of which count, but "
-                          "--on-nan {} leaves steps out",
-                          o.schedule.schedule, o.on_nan),
-              "leave out --on-nan", ExitCode::usage);
+void check_older_weights(const TrainCommandOptions& o, int ranks) {
+  if (parse_on_nan(o.on_nan) != OnNan::abort)
+    throw Error(fmt::format("--schedule {} trains with weights of earlier steps, all of which count, but "
+                            "--on-nan {} leaves steps out",
+                            o.schedule.schedule, o.on_nan),
+                "leave out --on-nan", ExitCode::usage);
+  if (ranks > 1 && o.optimiser.clip_norm > 0)
+    throw Error(
+        fmt::format("--schedule {} trains with weights of earlier steps, so no rank waits for another "
+                    "before it updates, but for --clip-norm {} all ranks tell their gradients' norms",
+                    o.schedule.schedule, o.optimiser.clip_norm),
+        "give --clip-norm 0, or another --schedule", ExitCode::usage);
 }
 
 void check(const TrainCommandOptions& o) {

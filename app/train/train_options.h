@@ -62,8 +62,9 @@ void check_every_option_says_what_it_changes(const CLI::App& train);
 // Throws Error for mistakes that involve several options.
 void check(const TrainCommandOptions&);
 
-// Throws Error where steps may be left out, which a schedule of older weights can't have.
-void check_all_steps_count(const TrainCommandOptions&);
+// Throws Error for what a schedule of older weights can't have: steps that may be left out and, on several
+// ranks, gradients that are clipped, because no rank waits for the others before it updates.
+void check_older_weights(const TrainCommandOptions&, int ranks);
 
 // Returns the policy that --schedule names, where it is asynchronous, else nullptr.
 const Policy* asynchronous_policy(const TrainCommandOptions&);

@@ -200,7 +200,8 @@ void StageOperands::add_statistics() {
   rank_.buffers.back().replicas = 1;
   // Where steps follow each other, those that are in flight may be of the next ones.
   rank_.buffers.back().copies =
-      std::min(seat_.microbatches, seat_.microbatches_of_step() + (seat_.steps > 1 ? in_flight() : 0));
+      std::min(seat_.microbatches,
+               seat_.microbatches_of_step() + (seat_.steps > 1 ? in_flight() * seat_.replicas : 0));
   write(Verb::forward, tensors_.all_statistics);
   read(Verb::update, tensors_.all_statistics);
 }
@@ -240,8 +241,9 @@ void StageOperands::add_backward(BackwardTensors& backward, const std::set<Verb>
   add_recomputed(backward, order, parted);
   GradientTensors gradients(*this, backward, order, parted);
   gradients.add();
-  if (seat_.replicas > 1 && is_of_form(of_rank_[size_t(last_gradient(of_rank_, here()))]))
-    gradients.add_terms();
+  for (int i = 0; i < int(of_rank_.size()) && tensors_.terms.empty(); ++i)
+    if (const Action& a = of_rank_[size_t(i)]; a.verb == Verb::reduce && a.stage == here())
+      if (is_of_form(of_rank_[size_t(last_gradient(of_rank_, i))])) gradients.add_terms();
 }
 
 // What the weight half reads again outlives the half that computes it.

@@ -19,12 +19,11 @@ Tensor floats(const Tensor& whole, int64_t begin_bytes, int64_t bytes) {
 
 ReplicaSum::ReplicaSum(RankModel& model, const StageMemory& memory, const Shards& shards, const Seat& seat,
                        int first_channel, StepDevice& device)
-    : context_(model.context()), device_(device), own_(seat.replica) {
-  while (buckets() < shards.buckets) add_bucket(model.gradients(), memory, shards, seat, first_channel);
+    : context_(model.context()), device_(device), memory_(memory), seat_(seat) {
+  while (buckets() < shards.buckets) add_bucket(model.gradients(), shards, first_channel);
 }
 
-void ReplicaSum::add_bucket(const Tensor& gradients, const StageMemory& memory, const Shards& shards,
-                            const Seat& seat, int first_channel) {
+void ReplicaSum::add_bucket(const Tensor& gradients, const Shards& shards, int first_channel) {
   const int number = int(buckets_.size());
   Bucket& bucket = buckets_.emplace_back();
   const auto item = [&](bool sends, SumChannel channel, int key, int replica, const Tensor& tensor) {
@@ -36,21 +35,21 @@ void ReplicaSum::add_bucket(const Tensor& gradients, const StageMemory& memory, 
                  lane_of_flow(Flow::gradient)},
                 tensor};
   };
-  const StageTensors& tensors = memory.tensors();
-  const int statistics = tensors.all_statistics == no_buffer ? 0 : seat.microbatches;
+  const StageTensors& tensors = memory_.tensors();
+  const int statistics = tensors.all_statistics == no_buffer ? 0 : seat_.microbatches_of_step();
   // Each peer has a room, for its terms, and then for its sums: they arrive where the terms were, because the
   // gradients may still be on their way to the peer.
   for (const bool sends : {true, false}) {
     auto buffer = tensors.terms[size_t(number)].begin();
-    for (int peer = 0; peer < seat.replicas; ++peer) {
-      if (peer == own_) continue;
-      const Tensor room = memory.at(*buffer++, 0);
+    for (int peer = 0; peer < seat_.replicas; ++peer) {
+      if (peer == seat_.replica) continue;
+      const Tensor room = memory_.at(*buffer++, 0);
       int64_t terms_end = 0, sums_end = 0;
       size_t own = 0;  // parts so far
       for (const Shard& shard : shards.all) {
-        if (shard.bucket != number || (shard.owner != own_ && shard.owner != peer)) continue;
+        if (shard.bucket != number || (shard.owner != seat_.replica && shard.owner != peer)) continue;
         const Tensor part = floats(gradients, shard.of.begin_bytes, shard.of.bytes);
-        const bool mine = shard.owner == own_;
+        const bool mine = shard.owner == seat_.replica;
         if (mine && !sends) {
           const Tensor term =
               floats(room, std::exchange(terms_end, terms_end + shard.of.bytes), part.bytes());
@@ -67,25 +66,31 @@ void ReplicaSum::add_bucket(const Tensor& gradients, const StageMemory& memory, 
         if (!mine) bucket.received.emplace_back(sum, part);
       }
       if (number == 0)
-        for (int m = sends ? own_ : peer; m < statistics; m += seat.replicas)
-          bucket.scatter.push_back(
-              item(sends, SumChannel::statistics, m, peer, memory.at(tensors.all_statistics, m)));
+        for (int m = sends ? seat_.replica : peer; m < statistics; m += seat_.replicas) {
+          bucket.scatter.push_back(item(sends, SumChannel::statistics, m, peer, {}));
+          bucket.scatter.back().statistics_of = m;
+        }
     }
   }
 }
 
 ReplicaSum::Tickets ReplicaSum::exchange(Transport& transport, const std::vector<Item>& items) {
   Tickets coming;
-  for (const auto& [turn, tensor] : items)
-    if (!turn.sends) coming.push_back(transport.recv(turn.key, turn.peer, tensor));
-  for (const auto& [turn, tensor] : items)
-    if (turn.sends) transport.send(turn.key, turn.peer, tensor);
+  for (const Item& item : items)
+    if (!item.turn.sends) coming.push_back(transport.recv(item.turn.key, item.turn.peer, item.tensor));
+  for (const Item& item : items)
+    if (item.turn.sends) transport.send(item.turn.key, item.turn.peer, item.tensor);
   return coming;
 }
 
-void ReplicaSum::begin(int bucket, Transport& transport) {
+void ReplicaSum::begin(int bucket, int step, Transport& transport) {
+  if (bucket == 0) begun_ = added_ = 0;
   ANTICHAIN_CHECK(bucket == begun_, "buckets begin one after the other");
   Bucket& b = buckets_[size_t(begun_++)];
+  for (Item& item : b.scatter)
+    if (item.statistics_of >= 0)
+      item.tensor = memory_.at(memory_.tensors().all_statistics,
+                               step * seat_.microbatches_of_step() + item.statistics_of);
   b.computed = device_.computed();
   b.scattered = exchange(transport, b.scatter);
 }
@@ -105,9 +110,9 @@ void ReplicaSum::add_up(Bucket& b, Transport& transport) {
     const Backend& backend = context_.backend();
     for (const auto& [own, terms] : b.parts)
       for (size_t i = 0; i < terms.size(); ++i) {
-        const bool before = int(i) < own_;
+        const bool before = int(i) < seat_.replica;
         if (before && i > 0) backend.add(context_, terms[i], terms[0]);
-        if (int(i) + 1 == own_) backend.add(context_, terms[0], own);
+        if (int(i) + 1 == seat_.replica) backend.add(context_, terms[0], own);
         if (!before) backend.add(context_, terms[i], own);
       }
     b.gathered = exchange(transport, b.gather);

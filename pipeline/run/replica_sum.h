@@ -38,11 +38,11 @@ class ReplicaSum {
   ReplicaSum(RankModel&, const StageMemory&, const Shards&, const Seat&, int first_channel, StepDevice&);
 
   int buckets() const { return int(buckets_.size()); }
-  void begin_step() { begun_ = added_ = 0; }
-  // Every replica of the stage calls these, for one bucket after the other: `begin` when the gradients of the
-  // bucket are there, and `finish` when it is needed. After the last `finish` the stage's gradients are those
-  // of all micro-batches, and the memory has the statistics of all.
-  void begin(int bucket, Transport&);
+  // Every replica of the stage calls these, for one bucket of a step after the other: `begin` when the
+  // gradients of the bucket are there, and `finish` when it is needed. `step` is one of those that the
+  // schedule has in a row. After the last `finish` the stage's gradients are those of all micro-batches, and
+  // the memory has the statistics of all.
+  void begin(int bucket, int step, Transport&);
   void finish(int bucket, Transport&);
   // Adds up the buckets whose terms are there, in host memory, and waits for nothing.
   void advance(Transport&);
@@ -56,6 +56,7 @@ class ReplicaSum {
   struct Item {
     Turn turn;
     Tensor tensor;
+    int statistics_of = -1;  // the micro-batch of a step whose statistics it is
   };
   using Tickets = std::vector<Transport::Ticket>;
   struct Part {
@@ -71,13 +72,14 @@ class ReplicaSum {
   };
   static std::vector<Turn> turns(const std::vector<Item>&);
   static Tickets exchange(Transport&, const std::vector<Item>&);
-  void add_bucket(const Tensor& gradients, const StageMemory&, const Shards&, const Seat&, int first_channel);
+  void add_bucket(const Tensor& gradients, const Shards&, int first_channel);
   void add_up(Bucket&, Transport&);
   void store(const Bucket&);
 
   Context& context_;
   StepDevice& device_;
-  const int own_;  // among the replicas
+  const StageMemory& memory_;
+  const Seat seat_;
   std::vector<Bucket> buckets_;
   int begun_ = 0, added_ = 0;  // buckets of the step
 };

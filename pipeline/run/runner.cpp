@@ -88,7 +88,8 @@ StageRunner::StageRunner(RankModel& model, const Profile& profile, const Plan& p
     watched.stages[seat.stage] = {nodes, &memory, &calls->second, sent_nodes(own(), seat.stage)};
     feeds_[seat.stage] = device_->make_feed(graph_, memory, seat);
     if (mode == Mode::train && seat.replicas > 1) {
-      last_gradient_ = last_gradient(actions, seat.stage);
+      for (int i = 0; i < int(actions.size()); ++i)
+        if (actions[size_t(i)].verb == Verb::reduce) last_gradients_.insert(last_gradient(actions, i));
       buckets_ = gradient_buckets(profile, nodes, std::max(1, buckets_in(actions, seat.stage)));
       const Shards shards = shards_of(step_network(graph_, model.optimiser()), profile, plan, actions, seat);
       sum_.emplace(model, memory, shards, seat, program_.channels, *device_);
@@ -126,8 +127,13 @@ StepResult StageRunner::run(const StepInput& input, BatchSource& source) {
 
 void StageRunner::begin(std::span<const StepInput> inputs, BatchSource& source) try {
   begin_steps(inputs, source);
-  for (size_t i = 0; i < own().instructions.size(); ++i)
-    if (own().instructions[i].step < int(inputs.size())) act(i, source);
+  for (size_t i = 0; i < own().instructions.size(); ++i) {
+    const Instruction& action = own().instructions[i];
+    if (action.step >= int(inputs.size())) continue;
+    act(i, source);
+    if (between_steps_ && action.verb == Verb::update && action.step + 1 < int(inputs.size()))
+      between_steps_();
+  }
   end_step(source);
 } catch (...) {
   if (!under_way_.empty()) timer().let_go();
@@ -160,7 +166,6 @@ void StageRunner::begin_steps(std::span<const StepInput> inputs, BatchSource& so
   clipped_ = false;
   kept_ = -1;
   if (weights_) weights_->begin_step();
-  if (sum_) sum_->begin_step();
   std::unique_ptr<StepTimes> times = device_->make_times(transport_.rank(), input.traced, sheet_);
   under_way_.push_back(
       {std::move(times),
@@ -242,10 +247,10 @@ void StageRunner::forward(const Instruction& action) {
   numbers_->forward_started(action.stage, action.microbatch);
 }
 
-// The stage's last backward goes bucket by bucket, and each one's all-reduce begins when its nodes are done.
+// A step's last backward goes bucket by bucket, and each one's all-reduce begins when its nodes are done.
 void StageRunner::backward(const Instruction& action, size_t index) {
   NodeCalls& calls = calls_.at(action.stage);
-  const bool last = sum_ && int(index) == last_gradient_;
+  const bool last = last_gradients_.contains(int(index));
   int end = calls.nodes();
   for (int k = 0; last && k + 1 < sum_->buckets(); end = buckets_[size_t(k++)].first) {
     Action part = action;
@@ -253,12 +258,12 @@ void StageRunner::backward(const Instruction& action, size_t index) {
     const int first = buckets_[size_t(k)].first;
     start(part, [&] { calls.backward(action.microbatch, action.verb, action.weights, *this, first, end); },
           {});
-    sum_->begin(k, transport_);
+    sum_->begin(k, action.step, transport_);
   }
   start(
       action, [&] { calls.backward(action.microbatch, action.verb, action.weights, *this, 0, end); },
       [&] { numbers_->check_backward(action.stage, action.microbatch, action.verb); });
-  if (last) sum_->begin(sum_->buckets() - 1, transport_);
+  if (last) sum_->begin(sum_->buckets() - 1, action.step, transport_);
 }
 
 void StageRunner::send(size_t index) {

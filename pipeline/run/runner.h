@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -65,6 +66,8 @@ class StageRunner : private NodeObserver {
   // which the source is asked for, count on through all steps. The inputs must live until the last is
   // finished.
   void begin(std::span<const StepInput>, BatchSource&);
+  // Has `begin` call this after each of these steps but the last, in which such a step may be finished.
+  void set_between_steps(std::function<void()> call) { between_steps_ = std::move(call); }
   int steps_at_once() const { return device_->steps_at_once(); }
 
   // With a clock, backward asks for its halves one after the other, so that each is timed (same bits).
@@ -123,6 +126,7 @@ class StageRunner : private NodeObserver {
   std::vector<std::string> labels_;  // of the actions, for the watchdog
   NodeClock clock_;
   NodeWatch watch_;
+  std::function<void()> between_steps_;
   GradientClip clip_;
   double clip_alone_ = 0;
   bool clipped_ = false;  // the gradients of this step
@@ -138,7 +142,7 @@ class StageRunner : private NodeObserver {
   std::optional<ReplicaSum> sum_;
   std::optional<ShardExchange> shards_;  // where they share out the optimiser's state
   std::vector<GradientBucket> buckets_;
-  int last_gradient_ = -1;             // index of the action that completes the gradients
+  std::set<int> last_gradients_;       // indices of the actions that complete the gradients of a step
   std::optional<WeightSums> weights_;  // where several nodes have a weight
   std::unique_ptr<NumberWatch> numbers_;
   std::unique_ptr<GradientNorm> norm_;  // where gradients are clipped

@@ -61,10 +61,12 @@ int buckets_in(const std::vector<Action>& of_rank, int stage) {
   return count;
 }
 
-int last_gradient(const std::vector<Action>& of_rank, int stage) {
-  for (int i = int(of_rank.size()) - 1; i >= 0; --i) {
+int last_gradient(const std::vector<Action>& of_rank, int reduce) {
+  for (int i = reduce - 1; i >= 0; --i) {
     const Action& a = of_rank[size_t(i)];
-    if (a.stage == stage && (a.verb == Verb::backward || a.verb == Verb::backward_weight)) return i;
+    if (a.stage == of_rank[size_t(reduce)].stage &&
+        (a.verb == Verb::backward || a.verb == Verb::backward_weight))
+      return i;
   }
   return -1;
 }

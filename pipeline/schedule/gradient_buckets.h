@@ -37,9 +37,9 @@ std::vector<GradientBucket> gradient_buckets(const Profile&, const std::vector<i
 // Returns how many buckets one rank's list has for the stage: 1 for a plain all-reduce, 0 without any.
 int buckets_in(const std::vector<Action>& of_rank, int stage);
 
-// Returns the index of the action that completes the stage's weight gradients, its last B or W in the list,
-// or −1 where there is none.
-int last_gradient(const std::vector<Action>& of_rank, int stage);
+// Returns the index of the action that completes the weight gradients which the reduce at this index adds up:
+// the stage's last B or W before it, or −1 where there is none.
+int last_gradient(const std::vector<Action>& of_rank, int reduce);
 
 // Returns when the gradients are there, in seconds since the beginning of an action of `action_s` seconds
 // that spends `overhead_s` before its first node. `part` is GradientBucket's.

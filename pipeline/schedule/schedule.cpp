@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "framework/error.h"
@@ -62,9 +63,9 @@ Schedule first_steps(const Schedule& schedule, int steps) {
   Schedule first = schedule;
   first.microbatches = steps * schedule.microbatches_of_step(), first.steps = steps;
   for (auto& actions : first.ranks) {
-    int updates = 0;
+    std::map<Action, int> before;  // of those that a step has once
     std::erase_if(actions, [&](const Action& a) {
-      return a.microbatch >= first.microbatches || (a.verb == Verb::update && updates++ >= steps);
+      return a.microbatch < 0 ? before[a]++ >= steps : a.microbatch >= first.microbatches;
     });
   }
   return first;
@@ -157,7 +158,7 @@ Schedule complete(const ComputeOrders& orders, const Crossing& crossing, const S
     if (steps == 1)
       add_updates(schedule.ranks.back(), seats[r], crossing);
     else
-      add_update_of_each_step(schedule.ranks.back(), schedule.microbatches_of_step());
+      add_update_of_each_step(schedule.ranks.back(), seats[r].front(), crossing);
   }
   return schedule;
 }
@@ -168,7 +169,7 @@ int steps_in_a_row(const Policy& policy, const Crossing& crossing, int microbatc
   bool wait = !crossing.weights.empty();
   for (int s = 0; s < crossing.stages(); ++s) {
     ranks = std::max(ranks, 1 + std::ranges::max(crossing.ranks[size_t(s)]));
-    wait = wait || crossing.replicas(s) > 1;
+    wait = wait || microbatches % crossing.replicas(s) != 0;
   }
   if (!policy.asynchronous() || ranks == 1 || wait) return 1;
   const int all = std::min(microbatches_a_rank * (ranks - 1), most_microbatches - microbatches);

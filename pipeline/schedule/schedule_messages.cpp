@@ -217,18 +217,21 @@ void add_all_reduces(std::vector<Action>& actions, int stage, int buckets) {
 
 }  // namespace
 
-void add_update_of_each_step(std::vector<Action>& actions, int microbatches_of_step) {
+void add_update_of_each_step(std::vector<Action>& actions, const Seat& seat, const Crossing& crossing) {
+  const int of_step = seat.microbatches_of_step();
   std::vector<Action> all;
   bool due = false;
+  const auto add = [&] {
+    if (seat.replicas > 1) add_all_reduces(all, seat.stage, crossing.buckets[size_t(seat.stage)]);
+    all.push_back({Verb::update, seat.stage});
+    due = false;
+  };
   for (const Action& a : actions) {
-    if (due && a.verb != Verb::send) {
-      all.push_back({Verb::update, a.stage});
-      due = false;
-    }
+    if (due && a.verb != Verb::send) add();
     all.push_back(a);
-    due = due || (a.verb == Verb::backward && (a.microbatch + 1) % microbatches_of_step == 0);
+    due = due || (a.verb == Verb::backward && a.microbatch % of_step + seat.replicas >= of_step);
   }
-  if (due) all.push_back({Verb::update, all.back().stage});
+  if (due) add();
   actions = std::move(all);
 }
 

@@ -79,14 +79,16 @@ std::vector<Action> add_messages(const ComputeOrder&, const Crossing&);
 // each other their gradients.
 void add_updates(std::vector<Action>&, const std::vector<Seat>& of_rank, const Crossing&);
 
-// Does the same where the schedule is of several steps: an update follows the last backward of each.
-void add_update_of_each_step(std::vector<Action>&, int microbatches_of_step);
+// Does the same for the seat of a rank in a schedule of several steps: all this follows the last backward of
+// each step.
+void add_update_of_each_step(std::vector<Action>&, const Seat&, const Crossing&);
 
 // Does passes 2 and 3. `microbatches` are those of all steps.
 Schedule complete(const ComputeOrders&, const Crossing&, const Seats&, int microbatches, int steps = 1);
 // Does all passes, without the validator. `microbatches` are those of a step.
 Schedule compose(const Crossing&, const Policy&, int microbatches, int steps = 1);
-// Returns how many steps make_flowing_schedule puts in a row: 1 where ranks wait for each other anyway.
+// Returns how many steps make_flowing_schedule puts in a row: 1 where ranks share weights, and wait for each
+// other's gradients, and where a micro-batch is another replica's turn in the next step.
 int steps_in_a_row(const Policy&, const Crossing&, int microbatches);
 
 }  // namespace antichain

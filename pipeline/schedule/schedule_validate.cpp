@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "framework/error.h"
+#include "pipeline/schedule/gradient_buckets.h"
 #include "pipeline/schedule/happens_before.h"
 #include "pipeline/schedule/schedule_passes.h"
 
@@ -76,6 +77,12 @@ class Validator {
       throw Error(fmt::format("the schedule's {} micro-batches are not those of {} equal steps",
                               schedule_.microbatches, schedule_.steps));
     check_seats(crossing_, schedule_.microbatches);
+    for (int s = 0; schedule_.steps > 1 && s < stages_; ++s)
+      if (schedule_.microbatches_of_step() % crossing_.replicas(s) != 0)
+        throw Error(
+            fmt::format("the schedule has several steps of {} micro-batches, which the {} replicas of "
+                        "stage {} can't share evenly",
+                        schedule_.microbatches_of_step(), crossing_.replicas(s), s));
     if (!schedule_.delays.empty() && int(schedule_.delays.size()) != stages_)
       throw Error(fmt::format("the schedule has {} delays, but the plan has {} stages",
                               schedule_.delays.size(), stages_));
@@ -98,7 +105,9 @@ class Validator {
     }
   }
 
-  int most(const Action& a) const { return a.verb == Verb::update ? schedule_.steps : 1; }
+  int most(const Action& a) const {
+    return a.verb == Verb::update || a.verb == Verb::reduce ? schedule_.steps : 1;
+  }
 
   static bool learns(const Action& a) {
     return a.verb == Verb::update || joins(a.verb) || (computes(a.verb) && a.verb != Verb::forward) ||
@@ -219,26 +228,40 @@ class Validator {
   }
 
   // Of several steps, each updates after its backwards and before those of the next. Nothing else may keep
-  // ranks from going on.
+  // ranks from going on but the sums of replicas, which come right before the update.
   void check_steps(int s, int rank, const Action& update) const {
-    std::vector<int> updates;
+    std::vector<Action> ends = reduces_of(s);  // what a step ends with
+    ends.push_back(update);
+    std::vector<int> begins, updates;
     const std::vector<Action>& actions = schedule_.ranks[size_t(rank)];
-    for (const Action& a : actions) {
-      if (a.stage != s || joins(a.verb) || a.message.flow == Flow::weight)
+    for (int i = 0; i < int(actions.size()); ++i) {
+      const Action& a = actions[size_t(i)];
+      if (a.stage != s || a.verb == Verb::vote || a.message.flow == Flow::weight)
         fail(rank, a,
-             "is in a schedule of several steps, which is for one stage a rank, without replicas, votes and "
-             "shared weights");
-      if (a == update) updates.push_back(int(&a - actions.data()));
+             "is in a schedule of several steps, which is for one stage a rank, without votes and shared "
+             "weights");
+      if (a != update) continue;
+      updates.push_back(i);
+      begins.push_back(i + 1 - int(ends.size()));
+      for (size_t k = 0; k < ends.size(); ++k)
+        if (begins.back() < 0 || actions[size_t(begins.back()) + k] != ends[k])
+          fail(rank, ends[k], "is missing right before the update: every replica takes part");
+      int last = begins.back() - 1;  // the terms of a sum are where forwards have what they pass on
+      while (last >= 0 && actions[size_t(last)].verb == Verb::send) --last;
+      if (ends.size() > 1 && last != last_gradient(actions, begins.back()))
+        fail(rank, ends[0], "does not follow the last backward of its step");
     }
-    if (int(updates.size()) != schedule_.steps)
-      fail(rank, update,
-           fmt::format("is there {} times, but the schedule has {} steps", updates.size(), schedule_.steps));
+    for (const Action& end : ends)
+      if (const auto count = std::ranges::count(actions, end); count != schedule_.steps)
+        fail(rank, end,
+             fmt::format("is there {} times, but the schedule has {} steps", count, schedule_.steps));
     for (int m = 0; m < schedule_.microbatches; ++m) {
+      if (crossing_.rank_of(s, m) != rank) continue;
       const auto step = size_t(m / schedule_.microbatches_of_step());
       const Action backward = adds_weights(s, m);
       const int at = find(rank, backward);
-      if (at > updates[step] || (step > 0 && at < updates[step - 1]))
-        fail(rank, backward, fmt::format("does not come between the updates of its step and the one before"));
+      if (at > begins[step] || (step > 0 && at < updates[step - 1]))
+        fail(rank, backward, "does not come between the updates of its step and the one before");
     }
   }
 

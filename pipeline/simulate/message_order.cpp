@@ -69,7 +69,7 @@ std::vector<Exchange> message_order(const Program& program, const Plan& plan, co
     double scattered_s = event(any.rank, any.index).delivered_s - half_s, gathered_s = 0;
     for (const auto& [r, i] : places) {
       const auto& actions = schedule.ranks[size_t(r)];
-      const int last = last_gradient(actions, actions[size_t(i)].stage);
+      const int last = last_gradient(actions, i);
       scattered_s = std::max(scattered_s, event(r, last).start_s);  // whatever was rounded
       gathered_s = std::max(gathered_s, event(r, i).end_s);
     }

@@ -35,7 +35,7 @@ Player::Transits links(const Schedule& schedule, const Plan& plan, const Profile
       std::vector<TransitEnd> ends;
       for (const auto& [r, i] : places) {
         const auto& actions = schedule.ranks[size_t(r)];
-        const int last = last_gradient(actions, joint.stage);
+        const int last = last_gradient(actions, i);
         ends.push_back({r, last, joint.stage, i});
         if (last >= 0) ends.back().passed_s = seconds.passed_s(r, actions[size_t(last)], joint);
       }

@@ -30,7 +30,7 @@ Timeline simulate_in_order(const Program& program, const Plan& plan, const Profi
       if (own.verb == Verb::recv) end.needs = own.freed_by;
       if (exchange.scatters) {
         const auto& actions = schedule.ranks[size_t(r)];
-        end.needs = last_gradient(actions, a.stage);
+        end.needs = last_gradient(actions, i);
         end.passed_s = seconds.passed_s(r, actions[size_t(end.needs)], own);
       }
       if (exchange.scatters || own.verb == Verb::send) end.waits = -1;

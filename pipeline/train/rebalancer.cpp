@@ -34,9 +34,11 @@ Rebalancer::Rebalancer(Division now, Planner planner, Listener listener, const R
       planner_(std::move(planner)),
       listener_(std::move(listener)),
       now_(std::move(now)),
-      known_(now_.busy_s.size(), 1.0) {}
+      known_(now_.busy_s.size(), 1.0),
+      planning_s_(now_.plan.planning_s) {}
 
 std::optional<Division> Rebalancer::see(const StepMeasure& m) {
+  step_ = m.step;
   if (wanted_ || m.step < rests_until_ || std::exchange(first_, false)) return {};
   recent_.push_back({m.seconds, m.busy_s});
   if (recent_.size() > size_t(rule_.steps())) recent_.pop_front();
@@ -73,35 +75,58 @@ std::vector<bool> Rebalancer::others() const {
   return slower;
 }
 
+// Returns by how much a step would be shorter if all ranks computed equally long, which no plan surpasses.
+double Rebalancer::most_gain_s(double step_s) const {
+  const std::vector<double> speed = speeds(1, rule_.windows - 1);
+  double work = 0, speed_of_all = 0;
+  for (size_t rank = 0; rank < speed.size(); ++rank) {
+    work += now_.busy_s[rank] * now_.speeds[rank];
+    speed_of_all += speed[rank] * now_.speeds[rank];
+  }
+  return step_s - work / speed_of_all;
+}
+
+bool Rebalancer::pays(double gain_s, double step_s, double pause_s, int64_t steps_left) const {
+  return gain_s >= rule_.gain * step_s && gain_s * double(steps_left) >= rule_.safety * pause_s;
+}
+
+void Rebalancer::rest() {
+  constexpr int most_doublings = 20;
+  recent_.clear();
+  seen_ = 0;
+  rests_until_ = step_ + (int64_t(rule_.rest) << std::clamp(disappointing_ - 1, 0, most_doublings));
+}
+
 std::optional<Division> Rebalancer::look(int64_t steps_left) {
   const std::vector<bool> differs = others();
   if (std::ranges::find(differs, true) == differs.end()) return {};
-  const double begin_s = now_s();
+  std::vector<double> seconds;
+  for (const Recent& step : recent_) seconds.push_back(step.seconds);
+  const double before_s = median(std::move(seconds)), begin_s = now_s();
+  const double pause_s = report_.pause_s > 0 ? report_.pause_s : 2 * before_s;
+  if (!pays(most_gain_s(before_s), before_s, pause_s + planning_s_, steps_left)) return {};
   known_ = speeds(1, rule_.windows - 1);  // in the first window they may have changed
   std::vector<double> s = known_;
   const double usual = median(s);
   for (size_t rank = 0; rank < s.size(); ++rank)
     s[rank] = (differs[rank] ? s[rank] : usual) * now_.speeds[rank];
-  Planned planned;
+  std::optional<Planned> planned;
   try {
     planned = planner_(now_, s);
-  } catch (const Error&) {  // nothing fits that the ranks' memory has room for
-    return {};
+  } catch (const Error&) {  // no plan fits the devices' memory
   }
-  std::vector<double> seconds;
-  for (const Recent& step : recent_) seconds.push_back(step.seconds);
-  const double before_s = median(std::move(seconds)), gain_s = planned.now.pace_s - planned.best.pace_s;
-  const double pause_s = report_.pause_s > 0 ? report_.pause_s : 2 * before_s;
-  if (gain_s < rule_.gain * planned.now.pace_s || gain_s * double(steps_left) < rule_.safety * pause_s ||
-      !why_not_moved(now_.plan, planned.best.plan).empty())
+  planning_s_ = now_s() - begin_s;
+  if (!planned ||
+      !pays(planned->now.pace_s - planned->best.pace_s, planned->now.pace_s, pause_s, steps_left) ||
+      !why_not_moved(now_.plan, planned->best.plan).empty())
     return {};
   report_ = {.speeds = known_,
              .before_s = before_s,
-             .predicted_before_s = planned.now.pace_s,
-             .predicted_after_s = planned.best.pace_s,
-             .planning_s = now_s() - begin_s};
-  former_ = std::move(planned.now);
-  return std::move(planned.best);
+             .predicted_before_s = planned->now.pace_s,
+             .predicted_after_s = planned->best.pace_s,
+             .planning_s = planning_s_};
+  former_ = std::move(planned->now);
+  return std::move(planned->best);
 }
 
 // What happens to the ranks after a move is not its fault: all may get slower, or some of them, for which
@@ -114,11 +139,23 @@ std::optional<Division> Rebalancer::judge(const StepMeasure& m) {
   const double usual = std::min(1.0, median(speeds(0, rule_.windows)));
   const std::vector<bool> differs = others();
   const bool changed = std::ranges::find(differs, true) != differs.end();
-  if (report_.after_s * usual >= report_.before_s && !changed) return former;
+  const double predicted = 1 - report_.predicted_after_s / report_.predicted_before_s,
+               gained = 1 - report_.after_s * usual / report_.before_s;
+  disappointing_ = 2 * gained < predicted ? disappointing_ + 1 : 0;
+  if (gained <= 0 && !changed) return former;
   report_.what = RebalanceReport::What::kept;
   report_.step = m.step + 1;
   listener_(report_);
-  return changed ? look(m.left) : std::nullopt;
+  if (changed && disappointing_ < 2) return look(m.left);
+  if (disappointing_ > 1) rest();
+  return {};
+}
+
+void Rebalancer::refused() {
+  wanted_.reset();
+  former_.reset();
+  ++disappointing_;
+  rest();
 }
 
 void Rebalancer::moved(const MoveReport& move) {
@@ -133,7 +170,7 @@ void Rebalancer::moved(const MoveReport& move) {
   report_.pause_s = move.pause_s;
   report_.plan = plan_hash(now_.plan);
   report_.what = former_ ? RebalanceReport::What::moved : RebalanceReport::What::taken_back;
-  if (!former_) rests_until_ = move.step + rule_.rest;
+  if (!former_) rest();
   listener_(report_);
 }
 

@@ -25,11 +25,13 @@ namespace antichain {
 //     out its fastest and its slowest step. Speeds of other ranks count as the median rank's
 //   * shorten a step, as predicted for the present speeds, by the share `gain` or more
 //   * save, in all steps that are left, more than `safety` times the pause that it takes: two steps, or what
-//     the last move took
+//     the last move took. Nothing is planned unless ranks that computed equally long would save that and the
+//     time of planning, which is what planning took last
 //
 // It is judged by the median of as many steps as it was decided by, at the speeds that it was planned for.
 // One that did not shorten them is taken back, and for `rest` steps there is no other. Where some ranks'
-// speeds have changed again, the network is planned anew instead.
+// speeds have changed again, the network is planned anew instead. With each further move in a row that brings
+// less than half of what was predicted, whether it is taken back or not, the rest is twice as long.
 struct RebalanceRule {
   int window = 5, windows = 3;
   double gain = 0.1, safety = 2;
@@ -64,6 +66,7 @@ class Rebalancer final : public MoveRule {
 
   std::optional<Division> see(const StepMeasure&) override;
   void moved(const MoveReport&) override;
+  void refused() override;
   const Division& now() const { return now_; }
 
  private:
@@ -71,6 +74,9 @@ class Rebalancer final : public MoveRule {
   std::vector<bool> others() const;
   std::optional<Division> look(int64_t steps_left);
   std::optional<Division> judge(const StepMeasure&);
+  double most_gain_s(double step_s) const;
+  bool pays(double gain_s, double step_s, double pause_s, int64_t steps_left) const;
+  void rest();
 
   const RebalanceRule rule_;
   const Planner planner_;
@@ -83,8 +89,11 @@ class Rebalancer final : public MoveRule {
   };
   std::deque<Recent> recent_;       // steps under this plan
   int64_t seen_ = 0;                // of these in all
+  int64_t step_ = 0;                // seen last
   bool first_ = true;               // whether the next one is the first of them, which warms caches up
   int64_t rests_until_ = 0;         // step
+  int disappointing_ = 0;           // moves in a row
+  double planning_s_;               // the last time
   std::optional<Division> wanted_;  // that the run is about to go over to
   std::optional<Division> former_;  // while the move away from it is on trial
   RebalanceReport report_;          // of the last move

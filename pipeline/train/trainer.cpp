@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <deque>
+#include <numeric>
 #include <utility>
 
 #include "framework/error.h"
@@ -81,7 +82,7 @@ class Trainer {
   }
 
   TrainResult run() {
-    TrainResult result{.memory_bytes = work_->training.bytes()};
+    TrainResult result;
     StopRequests::work_begins();
     time_.enter(Spent::other);
     if (position_.step > 0 && ends_period()) end_period();  // it was saved before its evaluation
@@ -105,6 +106,7 @@ class Trainer {
       result.unsaved += "; the newest complete checkpoint is " + checkpointer_.newest();
     tell_times();
     result.steps = position_.step;
+    result.memory_bytes = work_->training.bytes();
     result.best = best_.best();
     result.last = last_;
     if (ends_early())
@@ -132,6 +134,7 @@ class Trainer {
       work_->training.set_clip(
           [this](const SquaresByName& mine) { return agree_on_clip_factor(mine, options_.clip_norm, job_); });
     work_->training.set_time_sheet(&time_);
+    if (in_a_row() && lag() > 0) work_->training.set_between_steps([this] { end_step(); });
   }
 
   int64_t traced_step() const {
@@ -171,7 +174,7 @@ class Trainer {
     float rate = 0;
     Clock::time_point start;
     double seconds = 0;
-    int of = 1;  // those that began with it, where it is the first of them; else 0
+    int of = 1;  // those that began and end with it, where it is the first of them; else 0
   };
 
   bool in_a_row() const { return work_->schedule.steps > 1; }
@@ -191,7 +194,7 @@ class Trainer {
     judged_ = 0;
     TrainPosition at = position_;
     for (int n = 0; n < count; ++n) {
-      BegunStep begun{.step = at.step, .epoch = at.epoch, .of = n == 0 ? count : 0};
+      BegunStep begun{.step = at.step, .epoch = at.epoch, .of = lag() > 0 ? 1 : n == 0 ? count : 0};
       job_.activity().doing(fmt::format("beginning of step {}", begun.step));
       fault_point(job_.rank(), begun.step);
       place_source(at);
@@ -216,11 +219,13 @@ class Trainer {
   }
 
   // Ends the oldest step that was begun. Its time is what passed since its start, or since the end of the
-  // step in front of it. Steps that began together share their time.
+  // step in front of it. Steps that end together share their time. Where steps are in a row, the mean of the
+  // row counts, which has the time of filling and draining the pipeline.
   void end_step() {
     StepResult mine = work_->training.finish();
     BegunStep ended = begun_.front();
     begun_.pop_front();
+    if (judged_ > 0) --judged_;
     events_ = std::move(mine.events);
     results_.tell(mine, time_.computing_s() - std::exchange(computed_s_, time_.computing_s()));
     if (lag() == 0) wait_for_all();
@@ -228,7 +233,12 @@ class Trainer {
     if (ended.of > 0) seconds_ = seconds_since(std::max(ended.start, last_end_)) / ended.of;
     ended.seconds = seconds_;
     last_end_ = Clock::now();
-    step_seconds_.push_back(ended.seconds);
+    row_seconds_.push_back(ended.seconds);
+    if (!in_a_row() || begun_.empty()) {
+      const double row_s = std::accumulate(row_seconds_.begin(), row_seconds_.end(), 0.);
+      step_seconds_.insert(step_seconds_.end(), row_seconds_.size(), row_s / double(row_seconds_.size()));
+      row_seconds_.clear();
+    }
     ended_.push_back(ended);
     settle(lag());
     if (options_.on_nan == OnNan::rewind && !nan_policy_.skipped_because().empty()) rewind();
@@ -347,6 +357,10 @@ class Trainer {
         plan_from_json(job_.broadcast(first ? to_json(next_->plan, profile_) : ""), "rank 0's plan");
     const Schedule schedule =
         parse_schedule(job_.broadcast(first ? print(next_->schedule) : ""), "rank 0's schedule");
+    if (!options_.has_room(next, schedule)) {
+      if (first) options_.moves->refused();
+      return;
+    }
     const MoveReport report{position_.step, count_moved(model_.graph(), model_.optimiser(), plan_, next)};
     work_.reset();
     move_state(model_, plan_, next, transport_);
@@ -354,6 +368,7 @@ class Trainer {
     work_.emplace(model_, profile_, plan_, schedule, data_, transport_, options_,
                   BatchPosition{position_.epoch, position_.batch});
     connect();
+    options_.on_move(plan_, schedule);
     step_seconds_.clear();  // from here on they are those of this plan
     checkpointer_.divided_anew(first ? next_->setting : Facts());
     if (first) options_.moves->moved({report.step, report.moved, seconds_since(start)});
@@ -470,14 +485,14 @@ class Trainer {
   Checkpointer checkpointer_;
   StepBoundary boundary_;
   StepResults results_;
-  std::deque<BegunStep> begun_;    // the oldest first
-  std::vector<StepInput> inputs_;  // of those that began last
-  size_t judged_ = 0;              // of these
-  double seconds_ = 0;             // of each step that ended last
-  std::deque<BegunStep> ended_;    // whose results are not known yet
-  Clock::time_point last_end_;     // of a step
-  std::vector<double> step_seconds_;
-  std::vector<Event> events_;  // of the step that ended last, where it was traced
+  std::deque<BegunStep> begun_;                     // the oldest first
+  std::vector<StepInput> inputs_;                   // of those that began last
+  size_t judged_ = 0;                               // of those in a row that have not ended
+  double seconds_ = 0;                              // of each step that ended last
+  std::deque<BegunStep> ended_;                     // whose results are not known yet
+  Clock::time_point last_end_;                      // of a step
+  std::vector<double> step_seconds_, row_seconds_;  // the latter: of a row that has not ended
+  std::vector<Event> events_;                       // of the step that ended last, where it was traced
   Clock::time_point period_start_ = Clock::now();
   double period_s_before_;  // of the period, before this run
   TimeSheet time_;

@@ -60,6 +60,8 @@ class MoveRule {
   // Sees each step, in order. After it returned a division it returns none until the run has moved.
   virtual std::optional<Division> see(const StepMeasure&) = 0;
   virtual void moved(const MoveReport&) = 0;
+  // The ranks have no memory for what `see` returned, so the run stays as it is.
+  virtual void refused() = 0;
 };
 
 // A DelayCorrection is PipeMare's help for asynchronous training (Yang et al., "PipeMare: Asynchronous
@@ -101,6 +103,12 @@ struct TrainOptions {
   // On rank 0, or nullptr: the run keeps its plan. It may move between ranks in host memory without replicas,
   // under schedules of one step.
   MoveRule* moves = nullptr;
+  // Where runs may move, these are called on every rank: collectively before a move, to say whether the ranks
+  // have memory for it, and after it.
+  std::function<bool(const Plan&, const Schedule&)> has_room = [](const Plan&, const Schedule&) {
+    return true;
+  };
+  std::function<void(const Plan&, const Schedule&)> on_move = [](const Plan&, const Schedule&) {};
 };
 
 struct StepReport {

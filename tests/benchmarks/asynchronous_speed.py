@@ -2,13 +2,14 @@
 """Rehearses asynchronous schedules and 1f1b on as many ranks as stages, for each profile of a folder.
 
     tests/benchmarks/asynchronous_speed.py PROGRAM PROFILES [--ranks 8] [--microbatches 8] [--simulate]
-        [--schedules 1f1b 2bw …]
+        [--schedules 1f1b 2bw …] [--stage-ms 10]
 
 PROFILES is a folder as python3 -m antichain.experiments takes it: MODEL.json, MODEL.txt or MODEL/graph.txt,
 as PipeDream's public profiler/image_classification/profiles. The table has the predicted and the rehearsed
 speedup over one device of each, and their geometric means; under pipedream and stale a step is one
 micro-batch. The last column is the load bound: all work over that of the slowest stage of the plan. With
---simulate nothing is rehearsed. Ranks are threads of one process.
+--simulate nothing is rehearsed. Times are scaled so that a micro-batch takes the slowest stage 10 ms, or
+--stage-ms. Ranks are threads of one process.
 """
 import argparse
 import json
@@ -44,7 +45,8 @@ def speedups(args, profile, schedule, folder):
         told = call(args.program, "simulate", *words, "--plan", plan)
         found = re.search(r"speedup over .*? ([\d.]+)", told)
         return float(found[1]), None, sum(works) / max(works)
-    told = call(args.program, "rehearse", *words, "--plan", plan, "--local", args.ranks)
+    told = call(args.program, "rehearse", *words, "--plan", plan, "--local", args.ranks, "--steps", 1,
+                "--time-scale", args.stage_ms / max(works))
     found = re.search(r"speedup\s+([\d.]+)\s+([\d.]+)", told)
     return float(found[1]), float(found[2]), sum(works) / max(works)
 
@@ -60,6 +62,7 @@ def main():
     parser.add_argument("--ranks", type=int, default=8)
     parser.add_argument("--microbatches", type=int, default=8)
     parser.add_argument("--simulate", action="store_true")
+    parser.add_argument("--stage-ms", type=float, default=10)
     parser.add_argument("--schedules", nargs="+", default=["1f1b", "2bw", "pipedream", "stale"])
     args = parser.parse_args()
     all_of = {}

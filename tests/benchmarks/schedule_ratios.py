@@ -100,4 +100,5 @@ def main():
     sys.exit(worst > ALLOWED)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -16,9 +16,7 @@
 #include "pipeline/schedule/orders/orders.h"
 
 namespace antichain::orders {
-namespace {
 
-// Does `lead` forwards, then backwards and forwards in turn, with at most `lead` micro-batches in flight.
 std::vector<Action> forwards_ahead(const Seat& seat, int lead) {
   std::vector<Action> order;
   const int count = seat.count();
@@ -31,6 +29,8 @@ std::vector<Action> forwards_ahead(const Seat& seat, int lead) {
   }
   return order;
 }
+
+namespace {
 
 // This is the order of Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN Training", SOSP
 // 2019, made synchronous by a flush. The replicas of a stage together begin at least as many micro-batches as

@@ -23,6 +23,9 @@ ComputeOrders all_forwards_first(const Seats&);
 ComputeOrders only_forwards(const Seats&);
 int one_in_flight(const PipelinePlace&);
 
+// Does `lead` forwards, then backwards and forwards in turn, with at most `lead` micro-batches in flight.
+std::vector<Action> forwards_ahead(const Seat& seat, int lead);
+
 // This is for policies that do not wait for an update before they begin what comes after it. A rank has one
 // stage, or one rank has all of them.
 ComputeOrders without_flush(const Seats&);

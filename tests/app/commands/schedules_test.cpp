@@ -67,10 +67,12 @@ TEST_F(SchedulesOfCommands, AsynchronousOnesAreEmulatedOnOneRank) {
   expect_refused(one_each + "--local 2 --annealing-steps 1", 2, "--delay-correction pipemare");
   expect_refused(data + "--emulate-delays 2", 2, "--schedule 2bw, pipedream or stale");
   expect_refused(one_each + "--emulate-delays 3", 2, "a plan of 3 stages, but this one has 2");
-  expect_refused(batches + "--local 2 --clip-norm 1", 2, "none waits for the others");
+  expect_refused(batches + "--local 2 --clip-norm 1", 2, "no rank waits for another");
   expect_refused(batches + "--on-nan skip", 2, "leaves steps out");
   expect_refused(data + "--batch 4 --microbatches 1 --plan d.json --local 2 --schedule d.txt --on-nan skip",
                  2, "leaves steps out");
+  expect_refused(data + "--batch 4 --microbatches 1 --plan d.json --local 2 --schedule d.txt --clip-norm 1",
+                 2, "no rank waits for another");
   expect_refused(batches + "--overlap-steps off", 2, "steps overlap");
   const std::string sharded =
       "plan --profile p.json --stages 1 --replicas 2 --shard-optimiser on --microbatches 4 --json "

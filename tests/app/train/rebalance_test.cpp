@@ -10,6 +10,8 @@
 
 #include "framework/files/checkpoint.h"
 #include "framework/files/checkpoint_folder.h"
+#include "framework/json.h"
+#include "partition/plan/plan.h"
 #include "tests/app/small_job.h"
 
 namespace antichain {
@@ -26,9 +28,9 @@ TEST_F(Rebalancing, MovesNodesOffASlowRankToTheSameBits) {
   const std::string words = std::string("train") + given + learning + "--local 2 ";
   const std::string stays = ran(words + "--rebalance off --json stays.json");
   EXPECT_THAT(stays, Not(HasSubstr("Rebalancing")));
-  const ProgramRun moves =
-      run_behind(folder_of_small_job(), "env ANTICHAIN_FAULT=slow:rank=1:step=0",
-                 words + "--json moves.json --checkpoint moves --checkpoint-every 10 --keep 9");
+  const ProgramRun moves = run_behind(
+      folder_of_small_job(), "env ANTICHAIN_FAULT=slow:rank=1:step=0",
+      words + "--json moves.json --results kept --checkpoint moves --checkpoint-every 10 --keep 9");
   ASSERT_EQ(moves.code, 0) << moves.err;
   EXPECT_THAT(moves.out, HasSubstr("Rebalancing"));
   EXPECT_THAT(moves.out, HasSubstr("moved to another rank"));
@@ -39,6 +41,10 @@ TEST_F(Rebalancing, MovesNodesOffASlowRankToTheSameBits) {
   EXPECT_EQ(moved["what"], "moved");
   EXPECT_LT(moved["speeds"][1], moved["speeds"][0]);
   EXPECT_LT(moved["predicted_after_s"], moved["predicted_before_s"]);
+  const Json& last = other["rebalances"].back();
+  EXPECT_EQ(other["plan_hash"], last["plan_hash"]);
+  EXPECT_EQ(plan_hash(plan_from_json(read_file(path("kept/plan.json")), "kept/plan.json")),
+            last["plan_hash"]);
   std::set<std::string> plans;
   const std::vector<std::string> checkpoints = CheckpointFolder(path("moves")).list();
   for (const std::string& checkpoint : checkpoints)

@@ -178,6 +178,49 @@ TEST(StepsInARow, TakeAsLongAsTheSlowestStage) {
     }
 }
 
+// A stage of twice the work has two replicas. Without a drain a step takes the slowest rank's own work and a
+// tenth that it waits for other replicas; with drains it takes a third more than that.
+TEST(StepsInARow, FlowThroughReplicas) {
+  Profile profile = chain(3, {.forward_s = 1,
+                              .backward_input_s = 1,
+                              .backward_weight_s = 1,
+                              .update_s = 0.1,
+                              .output_bytes = 8,
+                              .param_bytes = 4});
+  profile.nodes[3].cost.forward_s = 2, profile.nodes[3].cost.backward_input_s = 4;
+  const Plan plan = replicated(one_node_each(profile), {1, 2, 1});
+  const Schedule schedule = make_flowing_schedule(profile, plan, policy("2bw"), 8);
+  ASSERT_GT(schedule.steps, 10);
+  const Schedule two = first_steps(schedule, 2);
+  std::string first;
+  for (const Action& a : two.ranks[1])
+    if (a.verb != Verb::recv && a.verb != Verb::send) first += print(a) + " ";
+  EXPECT_EQ(first, "1F0 1F2 1B0 1F4 1B2 1F6 1B4 1F8 1B6 1A 1U 1F10 1B8 1F12 1B10 1F14 1B12 1B14 1A 1U ");
+  EXPECT_EQ(print(parse_schedule(print(schedule), "text")), print(schedule));
+  const Cluster cluster = one_link({.bytes_per_s = 800});
+  const double period_s = simulate(schedule, plan, profile, cluster, Steps::overlapped).period_s;
+  EXPECT_GE(period_s, 4 * 7 + 0.1);
+  EXPECT_LE(period_s, (4 * 7 + 0.1) * 1.12);
+
+  EXPECT_EQ(make_flowing_schedule(profile, plan, policy("2bw"), 9).steps, 1) << "turns would change";
+  Schedule wrong = schedule;
+  const auto refused = [&](std::initializer_list<std::string> words) {
+    expect_error([&] { validate(wrong, profile, plan); }, words);
+  };
+  std::vector<Action>& actions = wrong.ranks[1];
+  actions.erase(std::ranges::find(actions, Verb::reduce, &Action::verb));
+  refused({"rank 1", "1A", "every replica"});
+  wrong = schedule;
+  const auto reduce = std::ranges::find(actions, Verb::reduce, &Action::verb);
+  std::swap(*reduce, reduce[1]);
+  refused({"rank 1", "1A", "right before the update"});
+  wrong = schedule;
+  std::rotate(std::ranges::find(actions, Verb::reduce, &Action::verb),
+              std::ranges::find(actions, Verb::update, &Action::verb) + 1,
+              std::ranges::find(actions, Action{Verb::forward, 1, 10}) + 1);
+  refused({"rank 1", "1A", "the last backward of its step"});
+}
+
 TEST(StepsInARow, AreForOneStageARankOrOneRank) {
   const Profile profile = chain(4);
   expect_error(

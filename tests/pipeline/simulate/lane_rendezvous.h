@@ -107,7 +107,7 @@ class LaneRendezvous : public IssuingRanks {
   // Returns whether the host has come to where it can issue the exchange.
   bool ready(int r, int i) const {
     const int next = int(ranks_[size_t(r)].next);
-    if (i >= marked) return next > last_gradient(schedule_.ranks[size_t(r)], at(r, i).stage);
+    if (i >= marked) return next > last_gradient(schedule_.ranks[size_t(r)], i - marked);
     if (at(r, i).verb == Verb::send) return next > i;
     if (at(r, i).verb == Verb::recv) return next > program_.ranks[size_t(r)].instructions[size_t(i)].freed_by;
     return next >= i;

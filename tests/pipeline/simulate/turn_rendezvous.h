@@ -67,7 +67,7 @@ class TurnRendezvous : public IssuingRanks {
     const RankProgress& rank = ranks_[size_t(r)];
     const int action = rank.action_of[i], next = int(rank.next);
     const Action& a = actions(r)[size_t(action)];
-    if (rank.early[i]) return next > last_gradient(actions(r), a.stage);
+    if (rank.early[i]) return next > last_gradient(actions(r), action);
     if (a.verb == Verb::send) return next > action;
     if (a.verb == Verb::recv) return next > program_.ranks[size_t(r)].instructions[size_t(action)].freed_by;
     return next >= action;

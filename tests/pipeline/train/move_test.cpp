@@ -41,6 +41,7 @@ class MovesOften : public MoveRule {
     under_way_ = false;
     if (moves_) moves_->push_back(report.moved);
   }
+  void refused() override { under_way_ = false; }
 
  private:
   const Divide divide_;

@@ -32,12 +32,18 @@ std::vector<double> shares(const Division& division) {
   return shares;
 }
 
+Division planned_in(double planning_s, Division division) {
+  division.plan.planning_s = planning_s;
+  return division;
+}
+
 class MadeUpRun {
  public:
-  explicit MadeUpRun(int ranks, int64_t steps = 1000)
+  // Planning took so long before the run.
+  explicit MadeUpRun(int ranks, int64_t steps = 1000, double planning_s = 0)
       : steps_(steps),
         speeds(size_t(ranks), 1.0),
-        now_(shared_out(std::vector<double>(size_t(ranks), 100.0 / ranks), speeds)),
+        now_(planned_in(planning_s, shared_out(std::vector<double>(size_t(ranks), 100.0 / ranks), speeds))),
         rule_(
             now_,
             [this](const Division& now, const std::vector<double>& s) -> Rebalancer::Planned {
@@ -60,7 +66,9 @@ class MadeUpRun {
                                  std::uniform_real_distribution(1 - noise, 1 + noise)(random));
       measure.seconds = *std::ranges::max_element(measure.busy_s) + (moves > 0 ? extra_s : 0);
       seconds = measure.seconds;
-      if (const std::optional<Division> next = rule_.see(measure)) {
+      if (const std::optional<Division> next = rule_.see(measure); next && no_room) {
+        rule_.refused();
+      } else if (next) {
         now_ = *next;
         ++moves;
         rule_.moved({.step = step + 1, .pause_s = 10});
@@ -77,6 +85,7 @@ class MadeUpRun {
   int64_t step = 0;
   double seconds = 0;
   int moves = 0, planned = 0;
+  bool no_room = false;
   std::vector<RebalanceReport> reports;
 
  private:
@@ -165,6 +174,43 @@ TEST(Rebalancer, TakesBackWhatDidNotHelpAndRests) {
   EXPECT_EQ(run.moves, 2);
   run.run(RebalanceRule().rest - 5);
   EXPECT_EQ(run.moves, 2);
+}
+
+// As a scheduler does that gives the core to one rank for a while, and then to the other.
+TEST(Rebalancer, RestsLongerAndLongerWhereMovesDoNotHelp) {
+  MadeUpRun run(2, 10'000);
+  run.run(20);
+  while (run.step < 4000) {
+    run.speeds = run.step / 16 % 2 == 0 ? std::vector{1.0, 0.5} : std::vector{0.5, 1.0};
+    run.run(1);
+  }
+  EXPECT_LE(run.moves, 14) << "twice in each rest of 100, 200, 400, … steps";
+  EXPECT_GT(run.moves, 0);
+  run.speeds = {1.0, 0.5};
+  run.run(5000);
+  EXPECT_LT(run.seconds, 70) << "a lasting difference is seen again";
+}
+
+TEST(Rebalancer, PlansOnlyWhereThatPaysToo) {
+  for (const double planning_s : {1000., 100'000.}) {
+    MadeUpRun run(2, 1000, planning_s);
+    run.run(20);
+    run.speeds[1] = 0.5;
+    run.run(100);
+    EXPECT_EQ(run.planned > 0, planning_s < 10'000) << planning_s;
+    EXPECT_EQ(run.moves, run.planned);
+  }
+}
+
+TEST(Rebalancer, StaysWhereRanksHaveNoMemoryForTheMove) {
+  MadeUpRun run(2);
+  run.no_room = true;
+  run.run(20);
+  run.speeds[1] = 0.5;
+  run.run(80);
+  EXPECT_EQ(run.moves, 0);
+  EXPECT_EQ(run.planned, 1);
+  EXPECT_TRUE(run.reports.empty());
 }
 
 TEST(Rebalancer, MovesNothingShortlyBeforeTheEnd) {
