@@ -157,8 +157,9 @@ WorkingSet working_set(const StageOrder& order, const std::vector<bool>& again) 
       if (segment.first <= i && i <= segment.at) there = std::max<int64_t>(there, 0) + segment.bytes(i);
     if (there < 0) continue;
     const StageOrder::Place& place = order.places[size_t(i)];
-    const int64_t beside = std::max(place.gradient_bytes, place.come_bytes + excess[size_t(i)]);
-    all.again_bytes = std::max(all.again_bytes, there + beside);
+    all.again_bytes = std::max(all.again_bytes, there + place.gradient_bytes);
+    if (excess[size_t(i)] < 0) continue;
+    all.again_bytes = std::max(all.again_bytes, there + place.come_bytes + excess[size_t(i)]);
   }
   return all;
 }

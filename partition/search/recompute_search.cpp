@@ -3,415 +3,358 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
+#include <map>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 
 #include "framework/error.h"
 #include "partition/plan/stage_cost.h"
+#include "partition/search/recompute_state.h"
 
 namespace antichain {
 namespace {
 
 constexpr int64_t no_budget = std::numeric_limits<int64_t>::max() / 4;
-constexpr size_t few = 16, many = 300, most_labels = 3000;  // per place: few find what rules out many
-constexpr int deepest = 7;                                  // halvings of the range of working sets
-constexpr size_t most_known = 20'000;                       // stages of a fitter
-constexpr int most_prices = 40;                             // of a byte
+constexpr int halvings = 8;             // of the budget, for the first ranges of working sets
+constexpr int first_units = 4;          // in a range
+constexpr int64_t least_effort = 1000;  // per place
+constexpr int64_t graphs = 8;           // that effort is enough for
+constexpr size_t least_width = 16;      // labels per place
+constexpr size_t most_compared = 50;    // labels that may beat one
+constexpr size_t most_weights = 8;      // of a graph
+constexpr size_t most_known = 20'000;   // stages of a fitter
+constexpr double rounding = 1e-9;       // of sums of doubles
 
-// What a label knows of a tensor that later nodes read.
-enum Where : char {
-  there,      // kept, and counted
-  uncounted,  // not needed so far; what is computed again from it needs it
-  own,        // computed again by the segment that goes on
-  joined,     // by an earlier one that this one reads
-  closed,     // by closed segment 0; the next is closed + 1
+// A Weight says what a path through the states costs: `of_time` times its nanoseconds and `of_byte` times its
+// kept bytes of a micro-batch.
+struct Weight {
+  double of_time = 0, of_byte = 0;
 };
 
-// A Closed segment is one that ended, and of which later nodes may read.
-struct Closed {
-  int64_t bytes = 0;   // that it leaves, with those that it reads
-  int64_t excess = 0;  // that computing it takes at most beyond these
-  int64_t beside = 0;  // the most that was there without it, at the places behind `until`; −1: no such place
-  int until = 0;       // it has to be there at the places up to this one
+// A StateGraph has states before each place and behind the last. Of one that stands for several it has the
+// smaller of all bytes, so that what it says of paths is a bound. This is due to Christofides, Mingozzi, Toth,
+// "State-space relaxation procedures for the computation of bounds to routing problems", Networks 1981.
+struct StateGraph {
+  struct State {
+    int to[2] = {-1, -1};  // where the place is kept and where it is computed again; −1: nothing good comes
+    int64_t kept_bytes[2] = {0, 0};
+  };
+  std::vector<std::vector<State>> before;
+  std::vector<Weight> weights;
+  std::vector<std::vector<std::vector<double>>> rest;  // by weight: of the cheapest path to the end
 };
 
-struct Label {
-  int64_t ns = 0, kept = 0, most = 0;  // `most` is the largest working set so far
-  bool open = false;                   // whether a segment goes on
-  int64_t sum = 0, taken = 0;          // of it: what it leaves so far, and the most that computing it took
-  int64_t joined = 0, excess = 0;      // of those that it reads
-  std::string where = {};              // by open tensor
-  std::vector<Closed> closed = {};
-  int step = -1;
-  int64_t rank = 0;
-
-  // A working set below the floor is as good as one of that size.
-  bool beats(const Label& other, int64_t floor) const {
-    if (ns > other.ns || kept > other.kept || most > std::max(other.most, floor) || sum > other.sum ||
-        taken > other.taken || joined > other.joined || excess > other.excess)
-      return false;
-    for (size_t k = 0; k < closed.size(); ++k)
-      if (closed[k].bytes > other.closed[k].bytes || closed[k].excess > other.closed[k].excess ||
-          closed[k].beside > other.closed[k].beside)
-        return false;
-    return true;
-  }
-  // What later nodes can tell apart.
-  std::string key() const {
-    std::string key = where;
-    for (size_t k = 1; k < closed.size(); ++k)
-      for (size_t l = 0; l < k; ++l)
-        key += closed[k].until < closed[l].until ? '<' : closed[k].until > closed[l].until ? '>' : '=';
-    return key + (open ? '+' : '-');
-  }
-};
-
-// A RestBound says what the places from each one on take at least, in time and at some price of a byte that
-// is kept. Each of them chooses for itself, but no segment grows beyond the largest working set.
-class RestBound {
- public:
-  RestBound(const StageOrder& order, const std::vector<int64_t>& ns, double price, int64_t most)
-      : order_(order), most_(most), before_(ns.size() + 1), value_(ns.size() + 1), closed_(ns.size() + 1) {
-    for (size_t i = 0; i < ns.size(); ++i) before_[i + 1] = before_[i] + double(ns[i]);
-    value_.back() = before_.back();
-    for (int i = order.size() - 1; i >= 0; --i) {
-      const double kept = price * double(order.places[size_t(i)].kept_bytes) + closed_[size_t(i) + 1];
-      value_[size_t(i)] = before_[size_t(i)] + kept;
-      const int end = reach(i, 0);
-      closed_[size_t(i)] = end == i ? kept : std::min(kept, price * begin_bytes(i) + run(i, i + 1, end));
-    }
-  }
-
-  // Before place i no segment goes on, or one that has so many bytes.
-  double closed(int i) const { return closed_[size_t(i)]; }
-  double open(int i, int64_t bytes) const { return run(i, i, reach(i, bytes)); }
-
- private:
-  // Returns the end of the longest segment that goes on with place i.
-  int reach(int i, int64_t bytes) const {
-    for (; i < order_.size(); ++i) {
-      const StageOrder::Place& place = order_.places[size_t(i)];
-      bytes += place.kept_bytes;
-      if (!place.computes || bytes + place.gradient_bytes > most_) break;
-    }
-    return i;
-  }
-  // Place i and those behind it are computed again, up to one between these.
-  double run(int i, int first, int last) const {
-    return *std::min_element(value_.begin() + first, value_.begin() + last + 1) - before_[size_t(i)];
-  }
-  // A segment begins from the output of the place before, which may be kept for it alone.
-  double begin_bytes(int i) const {
-    if (i == 0) return 0;
-    const StageOrder::Read& tensor = order_.tensors[size_t(i) - 1];
-    return tensor.reread || tensor.readers != 1 || tensor.last_reader != i ? 0 : double(tensor.bytes);
-  }
-
-  const StageOrder& order_;
-  const int64_t most_;
-  std::vector<double> before_, value_, closed_;
+// A Subproblem asks for choices whose largest working set is in a range.
+struct Subproblem {
+  int64_t floor = 0, ceiling = 0;
+  int64_t unit = 0;  // bytes that differ by less may be one state; 0: none may
+  size_t width = least_width;
+  StateGraph graph = {};
+  double bound = 0;  // of what is minimised
 };
 
 class RecomputeSearch {
  public:
   RecomputeSearch(const StageOrder& order, const RecomputeRequest& request, bool by_time)
-      : order_(order), request_(request), by_time_(by_time), budget_(request.budget_bytes) {
-    const int n = order.size();
+      : order_(order),
+        request_(request),
+        by_time_(by_time),
+        steps_(order),
+        budget_(request.budget_bytes),
+        effort_(std::max(request.effort, least_effort * order.size())),
+        given_(effort_) {
     for (const StageOrder::Place& place : order.places)
       ns_.push_back(by_time ? work_ns({.forward_s = place.forward_s}, request.speed) : 0);
-    open_.resize(size_t(n) + 1);
-    for (int i = 0; i <= n; ++i)
-      for (int t = 0; t < int(order.tensors.size()); ++t)
-        if ((t < i || t >= n) && order.tensors[size_t(t)].last_reader >= i) open_[size_t(i)].push_back(t);
-    find_prices();
   }
 
-  int64_t made() const { return made_; }       // labels
-  bool complete() const { return complete_; }  // whether the last pass left nothing out
+  int64_t made() const { return given_ - effort_; }  // states and labels
+  bool complete() const { return complete_; }        // whether nothing was left out
+
   std::optional<RecomputeChoice> run() {
-    for (const size_t width : {few, many}) {
-      look_at(0, budget_, width);
-      if (complete_) break;
+    int64_t all = 0;
+    for (const StageOrder::Place& place : order_.places) all += place.kept_bytes;
+    if (request_.in_flight * all <= budget_) set_best({.again = std::vector<bool>(ns_.size())});
+    const int64_t budget = budget_;
+    std::multimap<double, Subproblem> open;  // by bound
+    const auto put = [&](Subproblem made, const StateGraph* parent) {
+      if (relax(made, parent)) open.emplace(made.bound, std::move(made));
+    };
+    for (int half = 0; half <= halvings; ++half)
+      put({.floor = half < halvings ? (budget >> (half + 1)) + 1 : 0,
+           .ceiling = budget >> half,
+           .unit = no_budget},
+          nullptr);
+    while (!open.empty() && effort_ > 0) {
+      const Subproblem next = std::move(open.extract(open.begin()).mapped());
+      if (next.bound > most()) break;
+      if (search(next)) continue;
+      for (Subproblem& part : parts(next)) put(std::move(part), &next.graph);
     }
-    if (!complete_) {
-      complete_ = true;
-      halve(0, budget_, 0);
-    }
+    complete_ = open.empty() || open.begin()->first > most();
     if (best_) best_->exact = complete_;
     return best_;
   }
 
  private:
-  struct Step {
-    int before = -1;
+  struct Label {
+    int64_t ns = 0, kept = 0, most = 0;  // `most` is the largest working set so far
+    int before = -1;                     // the label of the place before
     bool again = false;
+    int in_graph = 0;
+    double rank = 0;
+    RecomputeState state = {};
   };
 
-  // A price is nanoseconds per byte and micro-batch in flight.
-  void find_prices() {
-    std::vector<double> all;
-    for (int i = 0; by_time_ && i < order_.size(); ++i)
-      if (order_.places[size_t(i)].computes && order_.places[size_t(i)].kept_bytes > 0)
-        all.push_back(double(ns_[size_t(i)]) / double(order_.places[size_t(i)].kept_bytes));
-    std::sort(all.begin(), all.end());
-    for (int p = 0; p < most_prices && !all.empty(); ++p) {
-      const double price = all[all.size() * size_t(2 * p + 1) / (2 * most_prices)];
-      if (prices_.empty() || price > prices_.back()) prices_.push_back(price);
+  // What is minimised has to be at most this.
+  double most() const { return by_time_ ? double(most_ns_) : double(budget_); }
+  // Returns a bound on what is minimised, given the weight of a whole path and its largest working set.
+  double bound(const Weight& weight, double total, int64_t working) const {
+    if (!by_time_) return request_.in_flight * total + double(working);
+    return total - weight.of_byte * double(budget_ - working) / request_.in_flight;
+  }
+  // Whether a path with these kept bytes at least fits.
+  bool fits(double kept, int64_t working) const {
+    return request_.in_flight * kept + double(working) <= double(budget_);
+  }
+  bool good(const Weight& weight, double total, int64_t working) const {
+    if (weight.of_time == 0) return fits(total, working);
+    return bound(weight, total, working) * (1 - rounding) <= double(most_ns_);
+  }
+
+  // Makes the graph of a subproblem, of what its parent's has left, and finds its bound. States of one have
+  // the same state of the parent's. Returns whether it may have something better.
+  bool relax(Subproblem& made, const StateGraph* parent) {
+    struct Front {
+      RecomputeState state;
+      int in_parent = 0;
+      std::vector<double> come;  // by weight of the parent: of the cheapest path from the beginning
+    };
+    const size_t weights = parent ? parent->weights.size() : 0;
+    std::vector<Front> front = {{steps_.first(), 0, std::vector<double>(weights)}}, next;
+    std::vector<double> come(weights);
+    std::unordered_map<std::string, int> known;
+    made.graph.before = {{{}}};
+    size_t states = 1;
+    const size_t most_states = size_t(std::max<int64_t>(given_ / (graphs * order_.size()), least_width));
+    for (int i = 0; i <= order_.size(); ++i) {
+      known.clear(), next.clear();
+      std::vector<StateGraph::State> behind;
+      for (size_t s = 0; s < front.size(); ++s)
+        for (const bool again : {false, true}) {
+          if (again && (i == order_.size() || !order_.places[size_t(i)].computes)) continue;
+          const int in_parent = parent ? parent->before[size_t(i)][size_t(front[s].in_parent)].to[again] : 0;
+          if (in_parent < 0) continue;
+          RecomputeState state = front[s].state;
+          const RecomputeStep step = steps_.step(state, i, again, made.floor);
+          if (step.working_bytes > made.ceiling) continue;
+          bool may = true;
+          for (size_t w = 0; w < weights && may; ++w) {
+            const Weight& weight = parent->weights[w];
+            come[w] = front[s].come[w] + weight.of_byte * double(step.kept_bytes);
+            if (again) come[w] += weight.of_time * double(ns_[size_t(i)]);
+            may = good(weight, come[w] + parent->rest[w][size_t(i) + 1][size_t(in_parent)], made.floor);
+          }
+          if (!may) continue;
+          if (next.size() >= most_states) state = steps_.easiest(i + 1);
+          std::string key = state.key();
+          key.append(reinterpret_cast<const char*>(&in_parent), sizeof in_parent);
+          if (made.unit < no_budget) state.write_bytes(std::max<int64_t>(1, made.unit), key);
+          const auto [same, fresh] = known.try_emplace(std::move(key), int(next.size()));
+          if (fresh) {
+            next.push_back({std::move(state), in_parent, come});
+            behind.emplace_back();
+          } else {
+            Front& other = next[size_t(same->second)];
+            other.state.meet(state);
+            for (size_t w = 0; w < weights; ++w) other.come[w] = std::min(other.come[w], come[w]);
+          }
+          StateGraph::State& from = made.graph.before[size_t(i)][s];
+          from.to[again] = same->second, from.kept_bytes[again] = step.kept_bytes;
+        }
+      effort_ -= int64_t(next.size());
+      states += next.size();
+      std::swap(front, next);
+      made.graph.before.push_back(std::move(behind));
     }
+    made.width = std::max(made.width, states / ns_.size());
+    return find_weights(made);
   }
 
-  // Looks for something better whose largest working set is in this range.
-  void look_at(int64_t floor, int64_t ceiling, size_t width) {
-    floor_ = floor, ceiling_ = ceiling;
-    complete_ = true;
-    rests_.clear();
-    for (const double price : prices_) rests_.emplace_back(order_, ns_, price, ceiling);
-    keeps_.emplace(order_, std::vector<int64_t>(ns_.size()), 1, ceiling);
-    std::optional<RecomputeChoice> better = pass(width);
-    if (!better) return;
-    best_ = std::move(better);
-    if (by_time_)
-      most_ns_ = best_->ns - 1;
-    else
-      budget_ = best_->bytes - 1;
-  }
-
-  void halve(int64_t floor, int64_t ceiling, int depth) {
-    ceiling = std::min(ceiling, budget_);
-    if (ceiling < floor) return;
-    const bool complete = complete_, last = depth == deepest || floor == ceiling;
-    look_at(floor, ceiling, last ? most_labels : many);
-    if (!complete_ && !last && made_ < request_.effort) {
-      complete_ = true;
-      const int64_t middle = floor + (ceiling - floor) / 2;
-      halve(middle + 1, ceiling, depth + 1);
-      halve(floor, middle, depth + 1);
+  // Adds the cheapest paths by a weight. Returns nanoseconds and bytes of the one from the beginning.
+  std::pair<int64_t, int64_t> weigh(StateGraph& graph, const Weight& weight) const {
+    std::vector<std::vector<double>> rest(graph.before.size());
+    std::vector<std::pair<int64_t, int64_t>> costs, behind(graph.before.back().size());
+    rest.back().resize(behind.size());
+    for (size_t i = graph.before.size() - 1; i-- > 0; std::swap(costs, behind)) {
+      costs.assign(graph.before[i].size(), {});
+      rest[i].assign(graph.before[i].size(), double(no_budget));
+      for (size_t s = 0; s < costs.size(); ++s)
+        for (const bool again : {false, true}) {
+          const StateGraph::State& state = graph.before[i][s];
+          if (state.to[again] < 0) continue;
+          const size_t to = size_t(state.to[again]);
+          const int64_t ns = again ? ns_[i] : 0, kept = state.kept_bytes[again];
+          const double value = rest[i + 1][to] + weight.of_time * double(ns) + weight.of_byte * double(kept);
+          if (value >= rest[i][s]) continue;
+          rest[i][s] = value;
+          costs[s] = {behind[to].first + ns, behind[to].second + kept};
+        }
     }
-    complete_ &= complete;
+    const bool none = rest[0][0] >= double(no_budget);
+    graph.weights.push_back(weight);
+    graph.rest.push_back(std::move(rest));
+    return none ? std::pair(no_budget, no_budget) : behind[0];
   }
 
-  // Returns a bound on the time of the places from i on. It is a concave function of the price.
-  int64_t rest_ns(const Label& label, int i) const {
-    const double room =
-        double(budget_ - std::max(label.most, floor_)) / request_.in_flight - double(label.kept);
-    const auto at = [&](size_t p) { return rest(rests_[p], label, i) - prices_[p] * room; };
-    size_t low = 0, high = prices_.size();
-    if (high == 0) return 0;
-    while (high - low > 1) {
-      const size_t middle = (low + high) / 2;
-      (at(middle) >= at(middle - 1) ? low : high) = middle;
+  // Finds the price of a byte that gives the best bound: Handler, Zang, "A Dual Algorithm for the Constrained
+  // Shortest Path Problem", Networks 1980.
+  bool find_weights(Subproblem& made) const {
+    StateGraph& graph = made.graph;
+    if (graph.before.back().empty()) return false;
+    auto [slow_ns, least] = weigh(graph, {0, 1});
+    if (least == no_budget || !fits(double(least), made.floor)) return false;
+    if (!by_time_) {
+      made.bound = bound({0, 1}, double(least), made.floor);
+      return true;
     }
-    return int64_t(std::max(0.0, at(low)) * (1 - 1e-9));
-  }
-  static double rest(const RestBound& bound, const Label& label, int i) {
-    return label.open ? bound.open(i, label.sum + label.joined) : bound.closed(i);
-  }
-
-  // The closed segment has to be there up to the place before this one.
-  static void extend(Label& label, size_t k) {
-    Closed& segment = label.closed[k];
-    if (segment.beside < 0) return;
-    const int64_t with = segment.beside + segment.bytes;
-    label.most = std::max(label.most, with);
-    for (Closed& other : label.closed) {
-      if (&other == &segment) continue;
-      if (other.until <= segment.until)
-        other.beside = std::max(other.beside, with);
-      else if (other.beside >= 0)
-        other.beside += segment.bytes;
+    auto [fast_ns, most] = weigh(graph, {1, 0});
+    made.bound = double(fast_ns);
+    while (!fits(double(most), made.floor) && graph.weights.size() < most_weights) {
+      const double price = double(slow_ns - fast_ns) / double(most - least);
+      const auto [ns, kept] = weigh(graph, {1, price});
+      const double total = double(ns) + price * double(kept);
+      made.bound = std::max(made.bound, bound({1, price}, total, made.floor));
+      if (total >= double(fast_ns) + price * double(most) - 1) break;
+      fits(double(kept), made.floor) ? std::tie(slow_ns, least) = std::tie(ns, kept)
+                                     : std::tie(fast_ns, most) = std::tie(ns, kept);
     }
-    segment.beside = -1;
+    made.bound *= 1 - rounding;
+    return made.bound <= double(most_ns_);
   }
 
-  static void rename(Label& label, char from, char to) {
-    std::replace(label.where.begin(), label.where.end(), from, to);
-  }
-  static void remove(Label& label, size_t k) {
-    label.closed.erase(label.closed.begin() + std::ptrdiff_t(k));
-    for (char& where : label.where)
-      if (where > closed + int(k)) --where;
-  }
-
-  size_t slot(int i, int tensor) const {
-    const std::vector<int>& open = open_[size_t(i)];
-    return size_t(std::ranges::lower_bound(open, tensor) - open.begin());
-  }
-
-  // So many bytes are there at the place at hand.
-  static void note(Label& label, int64_t here) {
-    for (Closed& segment : label.closed) segment.beside = std::max(segment.beside, here);
-  }
-
-  void compute_again(Label& label, int i) const {
-    const StageOrder::Place& place = order_.places[size_t(i)];
-    label.open = true;
-    for (const int tensor : place.inputs) {
-      char& where = label.where[slot(i, tensor)];
-      if (where == uncounted) label.kept += order_.tensors[size_t(tensor)].bytes, where = there;
-      if (where < closed) continue;
-      const size_t k = size_t(where - closed);
-      extend(label, k);
-      label.joined += label.closed[k].bytes;
-      label.excess = std::max(label.excess, label.closed[k].excess);
-      rename(label, where, joined);
-      remove(label, k);
+  // Looks for something better. Returns whether nothing was left out.
+  bool search(const Subproblem& in) {
+    std::vector<std::vector<Label>> labels = {{{.state = steps_.first()}}};
+    bool complete = true;
+    for (int i = 0; i <= order_.size(); ++i) {
+      std::vector<Label> next;
+      for (size_t l = 0; l < labels.back().size(); ++l)
+        for (const bool again : {false, true}) {
+          const Label& label = labels.back()[l];
+          const int in_graph = in.graph.before[size_t(i)][size_t(label.in_graph)].to[again];
+          if (in_graph < 0) continue;
+          Label made{.ns = label.ns, .before = int(l), .again = again, .in_graph = in_graph};
+          made.state = label.state;
+          const RecomputeStep step = steps_.step(made.state, i, again, in.floor);
+          if (again) made.ns += ns_[size_t(i)];
+          made.kept = label.kept + step.kept_bytes;
+          made.most = std::max(label.most, step.working_bytes);
+          if (made.most > in.ceiling || !promises(made, in, i + 1)) continue;
+          next.push_back(std::move(made));
+        }
+      effort_ -= int64_t(next.size());
+      complete &= thin_out(next, in);
+      for (Label& label : labels.back()) label.state = {};
+      labels.push_back(std::move(next));
     }
-    label.sum += place.kept_bytes;
-    int64_t taken = label.sum + (order_.tensors[size_t(i)].reread ? 0 : order_.tensors[size_t(i)].bytes);
-    for (size_t s = 0; s < label.where.size(); ++s) {
-      const StageOrder::Read& tensor = order_.tensors[size_t(open_[size_t(i)][s])];
-      if (label.where[s] == own && !tensor.reread && tensor.there(i)) taken += tensor.bytes;
+    take_best(labels, in);
+    return complete;
+  }
+
+  bool promises(Label& label, const Subproblem& in, int next) const {
+    const int64_t working = std::max(label.most, in.floor);
+    for (size_t w = 0; w < in.graph.weights.size(); ++w) {
+      const Weight& weight = in.graph.weights[w];
+      const double total = weight.of_time * double(label.ns) + weight.of_byte * double(label.kept) +
+                           in.graph.rest[w][size_t(next)][size_t(label.in_graph)];
+      if (!good(weight, total, working)) return false;
+      if (weight.of_time > 0 || !by_time_) label.rank = std::max(label.rank, bound(weight, total, working));
     }
-    label.taken = std::max(label.taken, taken);
-    label.ns += ns_[size_t(i)];
-    const int64_t here = place.gradient_bytes + label.sum + label.joined;
-    label.most = std::max(label.most, here);
-    note(label, here);
-  }
-
-  // The segment that goes on ends with place i.
-  void close(Label& label, int i) const {
-    const Closed made{.bytes = label.sum + label.joined,
-                      .excess = std::max(label.excess, label.taken - label.sum),
-                      .beside = -1,
-                      .until = i};
-    const int64_t here = order_.places[size_t(i)].come_bytes + made.bytes + made.excess;
-    label.most = std::max(label.most, here);
-    note(label, here);
-    const char name = char(closed + int(label.closed.size()));
-    label.closed.push_back(made);
-    rename(label, own, name), rename(label, joined, name);
-    label.open = false;
-    label.sum = label.taken = label.joined = label.excess = 0;
-  }
-
-  void keep(Label& label, int i) const {
-    const StageOrder::Place& place = order_.places[size_t(i)];
-    if (label.open) close(label, i - 1);
-    label.kept += place.kept_bytes;
-    std::vector<bool> read(label.closed.size());
-    for (const int tensor : place.inputs) {
-      const char where = label.where[slot(i, tensor)];
-      if (where >= closed && order_.tensors[size_t(tensor)].reread && place.has_backward)
-        read[size_t(where - closed)] = true;
-    }
-    int64_t bytes = 0, excess = -1;
-    for (size_t k = 0; k < read.size(); ++k) {
-      if (!read[k]) continue;
-      extend(label, k);
-      bytes += label.closed[k].bytes, excess = std::max(excess, label.closed[k].excess);
-    }
-    const int64_t here = bytes + std::max(place.gradient_bytes, place.come_bytes + excess);
-    if (excess >= 0) label.most = std::max(label.most, here);
-    note(label, here);
-    for (size_t k = 0; k < read.size(); ++k)
-      if (read[k]) label.closed[k].until = i, label.closed[k].beside = -1;
-  }
-
-  // Leaves the tensors that places behind i read.
-  void go_on(Label& label, int i, bool again) const {
-    std::string where;
-    for (const int tensor : open_[size_t(i) + 1])
-      where += tensor != i                             ? label.where[slot(i, tensor)]
-               : again                                 ? char(own)
-               : order_.tensors[size_t(tensor)].reread ? char(there)
-                                                       : char(uncounted);
-    label.where = std::move(where);
-    for (size_t k = label.closed.size(); k-- > 0;)
-      if (label.where.find(char(closed + int(k))) == std::string::npos) remove(label, k);
-  }
-
-  bool possible(Label& label, int next) const {
-    if (label.most > ceiling_) return false;
-    const int64_t bytes = request_.in_flight * (label.kept + int64_t(rest(*keeps_, label, next))) +
-                          std::max(label.most, floor_);
-    if (bytes > budget_) return false;
-    label.rank = by_time_ ? label.ns + rest_ns(label, next) : bytes;
-    return !by_time_ || label.rank <= most_ns_;
+    return true;
   }
 
   // Drops labels that are beaten, and, where there are too many, those that promise least.
-  void thin_out(std::vector<Label>& labels, size_t width) {
+  bool thin_out(std::vector<Label>& labels, const Subproblem& in) const {
     std::stable_sort(labels.begin(), labels.end(), [](const Label& a, const Label& b) {
       return std::pair(a.rank, a.kept) < std::pair(b.rank, b.kept);
     });
     std::unordered_map<std::string, std::vector<size_t>> known;
     std::vector<Label> left;
+    bool complete = true;
     for (Label& label : labels) {
-      std::vector<size_t>& alike = known[label.key()];
-      if (std::ranges::any_of(alike, [&](size_t l) { return left[l].beats(label, floor_); })) continue;
-      if (left.size() == width) {
-        complete_ = false;
+      std::vector<size_t>& alike = known[label.state.key()];
+      if (std::ranges::any_of(alike, [&](size_t l) {
+            const Label& other = left[l];
+            return other.ns <= label.ns && other.kept <= label.kept &&
+                   other.most <= std::max(label.most, in.floor) && other.state.beats(label.state);
+          }))
+        continue;
+      if (left.size() == in.width) {
+        complete = false;
         break;
       }
-      alike.push_back(left.size());
+      if (alike.size() < most_compared) alike.push_back(left.size());
       left.push_back(std::move(label));
     }
     labels = std::move(left);
+    return complete;
   }
 
-  std::optional<RecomputeChoice> pass(size_t width) {
-    steps_.clear();
-    Label first{.where = std::string(open_[0].size(), char(uncounted))};
-    std::vector<Label> labels, next;
-    if (possible(first, 0)) labels.push_back(first);
-    for (int i = 0; i < order_.size(); ++i) {
-      next.clear();
-      for (const Label& label : labels)
-        for (const bool again : {false, true}) {
-          if (again && !order_.places[size_t(i)].computes) continue;
-          Label made = label;
-          again ? compute_again(made, i) : keep(made, i);
-          go_on(made, i, again);
-          if (!possible(made, i + 1)) continue;
-          made.step = int(steps_.size());
-          steps_.push_back({label.step, again});
-          next.push_back(std::move(made));
-          ++made_;
-        }
-      thin_out(next, width);
-      std::swap(labels, next);
-    }
-    for (Label& label : labels)
-      if (label.open) close(label, order_.size() - 1);
-    std::erase_if(labels, [&](Label& label) { return !possible(label, order_.size()); });
-    const auto best = std::ranges::min_element(labels, {}, [&](const Label& label) {
-      return std::pair(label.ns, request_.in_flight * label.kept + label.most);
+  void take_best(const std::vector<std::vector<Label>>& labels, const Subproblem& in) {
+    const std::vector<Label>& ends = labels.back();
+    const auto best = std::ranges::min_element(ends, {}, [&](const Label& label) {
+      return std::pair(label.ns, request_.in_flight * label.kept + std::max(label.most, in.floor));
     });
-    return best == labels.end() ? std::nullopt : std::optional(choice_of(*best));
+    if (best == ends.end()) return;
+    RecomputeChoice choice{.again = std::vector<bool>(ns_.size()), .ns = best->ns};
+    const Label* label = &*best;
+    for (size_t i = labels.size() - 1; i > 0; --i) {
+      if (i <= ns_.size()) choice.again[i - 1] = label->again;
+      label = &labels[i - 1][size_t(label->before)];
+    }
+    set_best(std::move(choice));
+    ANTICHAIN_CHECK(best_->set.kept_bytes == best->kept &&
+                        std::max(best_->set.again_bytes, in.floor) == std::max(best->most, in.floor),
+                    "the search and the formula of memory agree");
   }
 
-  RecomputeChoice choice_of(const Label& label) const {
-    RecomputeChoice choice{.again = std::vector<bool>(order_.places.size()),
-                           .ns = label.ns,
-                           .bytes = request_.in_flight * label.kept + label.most};
-    int step = label.step;
-    for (int i = order_.size() - 1; i >= 0; --i) {
-      choice.again[size_t(i)] = steps_[size_t(step)].again;
-      step = steps_[size_t(step)].before;
-    }
+  void set_best(RecomputeChoice choice) {
     choice.set = working_set(order_, choice.again);
-    ANTICHAIN_CHECK(choice.set.kept_bytes == label.kept && choice.set.again_bytes == label.most,
-                    "the search and the formula of memory agree");
-    return choice;
+    choice.bytes = request_.in_flight * choice.set.kept_bytes + choice.set.again_bytes;
+    if (by_time_)
+      most_ns_ = choice.ns - 1;
+    else
+      budget_ = choice.bytes - 1;
+    best_ = std::move(choice);
+  }
+
+  // Divides a subproblem's range where that brings bounds closer, or else tells more states apart.
+  std::vector<Subproblem> parts(const Subproblem& of) const {
+    Subproblem part{
+        .floor = of.floor, .ceiling = std::min(of.ceiling, budget_), .unit = of.unit, .width = of.width};
+    const double wide = double(part.ceiling - part.floor);
+    const double rise = by_time_ ? of.graph.weights.back().of_byte * wide / request_.in_flight : wide;
+    if (part.ceiling > part.floor && rise > std::min(most() - of.bound, of.bound) / 6) {
+      Subproblem other = part;
+      part.ceiling = part.floor + (part.ceiling - part.floor) / 2;
+      other.floor = part.ceiling + 1;
+      return {part, other};
+    }
+    part.width *= 2;
+    part.unit = of.unit == no_budget ? of.ceiling / first_units : of.unit / 4;
+    return {part};
   }
 
   const StageOrder& order_;
   const RecomputeRequest& request_;
   const bool by_time_;
+  const RecomputeSteps steps_;
   int64_t budget_ = 0, most_ns_ = no_budget;
+  int64_t effort_ = 0, given_ = 0;  // what is left of it, and what there was
   bool complete_ = true;
-  std::vector<int64_t> ns_;             // by place, of its forward
-  std::vector<std::vector<int>> open_;  // by place: the tensors of earlier ones, and of others, that it or
-                                        // later ones read
-  int64_t floor_ = 0, ceiling_ = no_budget;  // of the largest working set
-  std::vector<double> prices_;               // ascending
-  std::vector<RestBound> rests_;             // by price
-  std::optional<RestBound> keeps_;           // of bytes alone
+  std::vector<int64_t> ns_;  // by place, of its forward
   std::optional<RecomputeChoice> best_;
-  std::vector<Step> steps_;
-  int64_t made_ = 0;  // labels
 };
 
 }  // namespace
@@ -433,7 +376,10 @@ std::optional<RecomputeChoice> least_time(const StageOrder& order, const Recompu
 RecomputeChoice least_bytes(const StageOrder& order, const RecomputeRequest& request) {
   RecomputeRequest any = request;
   any.budget_bytes = no_budget;
-  return *RecomputeSearch(order, any, false).run();
+  RecomputeSearch search(order, any, false);
+  RecomputeChoice choice = *search.run();
+  choice.labels = search.made();
+  return choice;
 }
 
 std::vector<int> RecomputeChoice::of(const std::vector<int>& nodes) const {

@@ -2,11 +2,13 @@
 // fit a limit of bytes, and the fewest bytes that any choice needs, both by the formula of
 // partition/plan/working_set.h.
 //
-// It goes through the stage's order and keeps, for everything that later nodes can tell apart, the Pareto set
-// of time, kept bytes and working sets: no label in it is beaten in all of them. Lagrangian bounds, in which
-// each of the remaining nodes chooses for itself at some price of a byte, rule labels out. Choosing what to
-// keep on a chain by dynamic programming is due to Beaumont, Eyraud-Dubois, Herrmann, Joly, Shilova, "Optimal
-// Checkpointing for Heterogeneous Chains", ACM Transactions on Mathematical Software 2024.
+// It goes through the stage's order and keeps, for everything that later nodes can tell apart
+// (recompute_state.h), the Pareto set of time, kept bytes and working sets. Bounds rule out most of it. They
+// come from a graph in which states that differ by few bytes are one, at the best prices of a byte. Where too
+// many labels are left, the range of the largest working set is divided, or the graph tells more states apart,
+// the most promising part first. Choosing what to keep on a chain by dynamic programming is due to Beaumont,
+// Eyraud-Dubois, Herrmann, Joly, Shilova, "Optimal Checkpointing for Heterogeneous Chains", ACM Transactions
+// on Mathematical Software 2024.
 #pragma once
 
 #include <compare>
@@ -26,16 +28,17 @@ struct RecomputeChoice {
   int64_t ns = 0;      // of what is computed again
   int64_t bytes = 0;   // in flight x kept + again
   bool exact = true;   // else a better one may have been missed
-  int64_t labels = 0;  // that the search made
+  int64_t labels = 0;  // and states that the search made
 
   std::vector<int> of(const std::vector<int>& nodes) const;  // those that are recomputed
 };
 
 struct RecomputeRequest {
-  int in_flight = 1;           // micro-batches
-  int64_t budget_bytes = 0;    // for RecomputeChoice::bytes
-  double speed = 1;            // of the device
-  int64_t effort = 1'000'000;  // labels, a second or two, after which a choice is not proved at any price
+  int in_flight = 1;         // micro-batches
+  int64_t budget_bytes = 0;  // for RecomputeChoice::bytes
+  double speed = 1;          // of the device
+  int64_t effort =
+      2'000'000;  // labels and states, a second or two, after which a choice is not proved at any price
 };
 
 // Returns the choice that takes least time within the budget, or nothing where none was found.

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "partition/plan/stage_cost.h"
+#include "partition/search/recompute_state.h"
 #include "tests/partition/networks.h"
 
 namespace antichain::test {
@@ -90,6 +91,31 @@ void compare_with_all(uint64_t seed, int most_nodes) {
 
 TEST(RecomputeSearch, IsAsGoodAsAllChoices) {
   for (uint64_t seed = 0; seed < 300; ++seed) compare_with_all(seed, 9);
+}
+
+// The states add up to the formula, whatever is chosen.
+TEST(RecomputeState, AgreesWithTheFormula) {
+  for (uint64_t seed = 0; seed < 3000; ++seed) {
+    const Case of = random_case(seed, 14);
+    const StageOrder order(of.profile, of.profile.consumers(), of.stage);
+    const RecomputeSteps steps(order);
+    std::mt19937_64 random(seed);
+    for (const int64_t floor : {0, 60, 120}) {
+      std::vector<bool> again;
+      RecomputeState state = steps.first();
+      int64_t kept = 0, working = floor;
+      for (int i = 0; i <= order.size(); ++i) {
+        const bool now = i < order.size() && order.places[size_t(i)].computes && random() % 3 > 0;
+        if (i < order.size()) again.push_back(now);
+        const RecomputeStep step = steps.step(state, i, now, floor);
+        kept += step.kept_bytes;
+        working = std::max(working, step.working_bytes);
+      }
+      const WorkingSet set = working_set(order, again);
+      ASSERT_EQ(kept, set.kept_bytes) << seed;
+      ASSERT_EQ(working, std::max(floor, set.again_bytes)) << seed;
+    }
+  }
 }
 
 TEST(RecomputeSearch, RecomputesNothingWithoutNeed) {
