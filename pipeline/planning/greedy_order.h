@@ -41,8 +41,8 @@ class GreedyOrder {
 
   // These are of the last step that was played to its end.
   RankOrders orders() const;
-  // Returns the step's seconds, or, where steps overlap, the longest span of a rank, from its first forward to
-  // its update. The mean over ranks counts a thousandth.
+  // Returns the step's seconds, or, where steps overlap, the longest span of a rank, from its first forward
+  // to its update. The mean over ranks counts a thousandth.
   double seconds(Steps) const;
 
  private:

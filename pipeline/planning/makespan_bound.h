@@ -1,8 +1,8 @@
 // No plan's step can be shorter than the larger of
 //
-//   each node's time in a step         one rank does its M forwards and backwards. Its work, and the way of the
-//                                      first micro-batch to the node, or of the last one there and back, is
-//                                      done one after the other (node_bound_s)
+//   each node's time in a step         one rank does its M forwards and backwards. Its work, and the way of
+//                                      the first micro-batch to the node, or of the last one there and back,
+//                                      is done one after the other (node_bound_s)
 //   M x the smallest bottleneck        some stage is the slowest, and its ranks do M micro-batches between
 //                                      them
 //

@@ -271,8 +271,8 @@ TEST(MakespanBound, CriticalPathOfHalvesByHand) {
   EXPECT_DOUBLE_EQ(node_bound_s(profile, 1, 1, true, Objective::makespan), 3 + 6 + 3);
 }
 
-// Eight forwards of 10 come one after the other, and the last micro-batch needs 4 to the loss and back, then 0.1
-// twice. Where the loss has the long forwards, 2 of others come before them, and 2 after.
+// Eight forwards of 10 come one after the other, and the last micro-batch needs 4 to the loss and back, then
+// 0.1 twice. Where the loss has the long forwards, 2 of others come before them, and 2 after.
 TEST(MakespanBound, LastMicrobatchOfALongNodeByHand) {
   Profile profile = chain(3, {.forward_s = 1, .backward_input_s = 1});
   profile.nodes[2].cost = {.forward_s = 10, .backward_input_s = 0.1, .backward_weight_s = 0.1};
