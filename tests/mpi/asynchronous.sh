@@ -9,7 +9,7 @@ exec {silent}<> <(:)  # nothing comes from there
 
 state_of() { sed -n 's/.*"state": "\([0-9a-f]*\)".*/\1/p' "$1"; }
 
-# Sleeps for less than so many hundredths of a second, without a process that would take a core from the ranks.
+# Sleeps for less than so many hundredths of a second, without a process that takes a core from the ranks.
 pause() { read -rt "0.0$((RANDOM % $1))" -u "$silent"; }
 
 # disturbed COMMAND…: stops one of the processes that mpirun has started, again and again.
