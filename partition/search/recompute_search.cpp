@@ -33,8 +33,8 @@ struct Weight {
 };
 
 // A StateGraph has states before each place and behind the last. Of one that stands for several it has the
-// smaller of all bytes, so that what it says of paths is a bound. This is due to Christofides, Mingozzi, Toth,
-// "State-space relaxation procedures for the computation of bounds to routing problems", Networks 1981.
+// smaller of all bytes, so that what it says of paths is a bound. This is due to Christofides, Mingozzi,
+// Toth, "State-space relaxation procedures for the computation of bounds to routing problems", Networks 1981.
 struct StateGraph {
   struct State {
     int to[2] = {-1, -1};  // where the place is kept and where it is computed again; −1: nothing good comes
