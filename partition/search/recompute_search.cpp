@@ -33,7 +33,7 @@ struct Weight {
 };
 
 // A StateGraph has states before each place and behind the last. Of one that stands for several it has the
-// smaller of all bytes, so that what it says of paths is a bound. This is due to Christofides, Mingozzi and
+// smaller of all bytes, so that what it says of paths is a bound. This is due to Christofides, Mingozzi,
 // Toth, "State-space relaxation procedures for the computation of bounds to routing problems", Networks 1981.
 struct StateGraph {
   struct State {

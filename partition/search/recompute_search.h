@@ -4,11 +4,11 @@
 //
 // It goes through the stage's order and keeps, for everything that later nodes can tell apart
 // (recompute_state.h), the Pareto set of time, kept bytes and working sets. Bounds rule out most of it. They
-// come from a graph in which states that differ by few bytes are one, at the best prices of a byte. Where too
-// many labels are left, the range of the largest working set is divided, or the graph tells more states
-// apart, the most promising part first. Choosing what to keep on a chain by dynamic programming is due to Beaumont,
-// Eyraud-Dubois, Herrmann, Joly, Shilova, "Optimal Checkpointing for Heterogeneous Chains", ACM Transactions
-// on Mathematical Software 2024.
+// come from a graph in which states that differ by few bytes are one, at the best prices of a byte. Where
+// too many labels are left, the range of the largest working set is divided, or the graph tells more states
+// apart, the most promising part first. Choosing what to keep on a chain by dynamic programming is due to
+// Beaumont, Eyraud-Dubois, Herrmann, Joly, Shilova, "Optimal Checkpointing for Heterogeneous Chains", ACM
+// Transactions on Mathematical Software 2024.
 #pragma once
 
 #include <compare>
