@@ -37,8 +37,7 @@ struct RecomputeRequest {
   int in_flight = 1;         // micro-batches
   int64_t budget_bytes = 0;  // for RecomputeChoice::bytes
   double speed = 1;          // of the device
-  int64_t effort =
-      2'000'000;  // labels and states, a second or two, after which a choice is not proved at any price
+  int64_t effort = 3'000'000;  // labels and states, two seconds, after which a choice is not proved
 };
 
 // Returns the choice that takes least time within the budget, or nothing where none was found.

@@ -147,7 +147,9 @@ TEST(Rebalancer, BlamesAMoveForNothingThatHappensToTheRanksAfterIt) {
     EXPECT_EQ(run.moves, all ? 1 : 2);
     ASSERT_GE(run.reports.size(), 2u);
     EXPECT_EQ(run.reports[1].what, What::kept);
-    if (!all) EXPECT_NEAR(run.seconds, 100 / 0.75, 1) << "planned anew";
+    if (!all) {
+      EXPECT_NEAR(run.seconds, 100 / 0.75, 1) << "planned anew";
+    }
   }
 }
 
