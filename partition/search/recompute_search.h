@@ -34,9 +34,9 @@ struct RecomputeChoice {
 };
 
 struct RecomputeRequest {
-  int in_flight = 1;         // micro-batches
-  int64_t budget_bytes = 0;  // for RecomputeChoice::bytes
-  double speed = 1;          // of the device
+  int in_flight = 1;           // micro-batches
+  int64_t budget_bytes = 0;    // for RecomputeChoice::bytes
+  double speed = 1;            // of the device
   int64_t effort = 3'000'000;  // labels and states, two seconds, after which a choice is not proved
 };
 
