@@ -49,7 +49,6 @@ class ParameterSteps {
   size_t own_buffers() const { return own_buffers_; }
   size_t statistics() const { return statistics_; }
   int64_t workspace_bytes() const { return workspace_bytes_; }
-  int64_t code_bytes() const { return code_bytes_; }
   const std::vector<TensorSpec>& memory() const { return memory_; }
 
   Tensor result(std::span<const Tensor> memory, const TensorSpec& to) const {
@@ -173,7 +172,6 @@ class ParameterSteps {
     step.prepared_at = int(memory_.size());
     for (const TensorSpec& spec : lowering.prepared) place(spec);
     workspace_bytes_ = std::max(workspace_bytes_, lowering.workspace_bytes);
-    code_bytes_ += lowering.code_bytes;
     values_.push_back(value);
     steps_.push_back(std::move(step));
     return steps_.back();
@@ -256,7 +254,7 @@ class ParameterSteps {
   int result_ = 0;
   bool reads_buffers_ = false;
   size_t own_buffers_ = 0, statistics_ = 0;
-  int64_t workspace_bytes_ = 0, code_bytes_ = 0;
+  int64_t workspace_bytes_ = 0;
 };
 
 // The memory of the steps is `prepared`: what the kernel of `of` has there, then that of each computed
@@ -293,7 +291,6 @@ class ComputedKernel : public Kernel {
       const std::vector<TensorSpec>& memory = steps_[i]->memory();
       whole_.prepared.insert(whole_.prepared.end(), memory.begin(), memory.end());
       whole_.workspace_bytes = std::max(whole_.workspace_bytes, steps_[i]->workspace_bytes());
-      whole_.code_bytes += steps_[i]->code_bytes();
     }
     kept_ = whole_.params.size();
     whole_.params.resize(kept_ + options_.parameters.size(), Layout::plain);

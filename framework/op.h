@@ -92,7 +92,6 @@ struct Lowering {
   bool adds_dx = false;                      // whether backward obeys Backward::dx_into
   bool adds_dy = false;                      // whether backward takes a second term of dy (Backward::dy_term)
   int64_t workspace_bytes = 0;               // the scratch that one call needs
-  int64_t code_bytes = 0;  // of host memory, for code that the engine generates for the node
 
   bool keeps(size_t input) const { return keeps_x && int(input) < kept_inputs; }
 };

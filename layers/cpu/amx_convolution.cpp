@@ -38,7 +38,7 @@ struct FrameAxis {
       farthest = std::max(farthest, last / stride);
       reach = std::max(reach, t.count + last / stride);
     }
-    // What is read behind the end of a row are the zeros at the beginning of the next one.
+    // A tile that reads behind the end of a row finds the zeros with which the next row begins.
     const int64_t zeros = std::max<int64_t>(0, ceil_of(before - (phases - 1), stride));
     length = std::max(std::min((source - 1 + before) / stride + 1, reach), reach - zeros);
   }
@@ -70,7 +70,7 @@ struct AmxConvolution::Frame {
 
   int64_t phases() const { return rows.phases * columns.phases; }
   int64_t image_pixels() const { return rows.length * columns.length; }
-  // Of one phase, with those that the last tile reads behind the images.
+  // Counts the pixels of one phase, and those behind the images that the last tile reads.
   int64_t pixels() const { return round_up(images * image_pixels() + farthest() + amx::pixels_at_once, 32); }
   int64_t all_pixels() const { return phases() * pixels(); }
   int64_t farthest() const { return rows.farthest * columns.length + columns.farthest; }

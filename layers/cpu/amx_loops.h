@@ -26,7 +26,7 @@ struct Results {
   const float* bias;  // 16 numbers, or null
 };
 
-// What is summed for a result: over planes, and taps of each.
+// A result is a sum over planes and over the taps of each plane.
 struct Taps {
   const int64_t* offsets;  // in numbers, from the result's pixel
   int64_t count;
@@ -41,8 +41,8 @@ struct Gradients {
   int64_t in_step, out_step;
 };
 
-// A plane with rows of the pixels of one channel, or with pairs of pixels, 16 times two numbers of a channel,
-// block after block.
+// These are a plane's rows, each of the pixels of one channel, or its blocks, one after the other, of pairs of
+// pixels: 16 times two numbers of a channel.
 struct Blocks {
   const Bf16* first;
   int64_t step;  // to the next row, or to the next block

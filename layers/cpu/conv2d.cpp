@@ -35,9 +35,6 @@ using BackwardDataDesc = dnnl::convolution_backward_data::primitive_desc;
 using BackwardWeightsDesc = dnnl::convolution_backward_weights::primitive_desc;
 
 constexpr int64_t plain_channels = 4;  // images: oneDNN reads them as they are
-// oneDNN 2.6.3 generates about so many bytes of code for a pass. The measured peaks of the shipped models
-// exceeded all that is counted by three times as much for each convolution.
-constexpr int64_t code_bytes_of_pass = (100 << 10) / 3;
 
 struct Geometry {
   Geometry(const Conv2d& op, const Shape& input, Precision computed)
@@ -195,9 +192,6 @@ class Conv2dKernel : public Kernel {
     return std::max({forward_bytes(threads), image_ ? 0 : data_bytes(threads), weights_bytes(threads),
                      prepare_forward_.scratch_bytes(), prepare_backward_.scratch_bytes()});
   }
-  int64_t code_bytes() const {
-    return code_bytes_of_pass * (bool(forward_) + bool(backward_data_) + bool(backward_weights_));
-  }
 
   std::vector<TensorSpec> prepared() const {
     if (!prepare_forward_) return {};
@@ -313,7 +307,6 @@ Lowering lower(const Op& op, std::span<const Shape> x, std::span<const Layout>, 
     const Conv2dKernel kernel(g);
     l.prepared = kernel.prepared();
     l.workspace_bytes = kernel.workspace_bytes(omp_get_max_threads());
-    l.code_bytes = kernel.code_bytes();
   }
   return l;
 }
