@@ -41,8 +41,8 @@ struct Gradients {
   int64_t in_step, out_step;
 };
 
-// These are a plane's rows, each of the pixels of one channel, or its blocks, one after the other. A block has
-// pairs of pixels: 16 times two numbers of a channel.
+// These are a plane's rows, each of the pixels of one channel, or its blocks, one after the other. A block
+// has pairs of pixels: 16 times two numbers of a channel.
 struct Blocks {
   const Bf16* first;
   int64_t step;  // to the next row, or to the next block
