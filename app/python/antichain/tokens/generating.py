@@ -1,5 +1,5 @@
 """Goes on with a text: a tokenizer makes numbers of the prompt for `antichain generate`, and text of what
-that generates. All options but --tokenizer and --prompt are those of the program."""
+that generates. All other options are those of the program, but for --prompt-tokens and --json."""
 
 import json
 import sys
@@ -24,4 +24,6 @@ def main():
     parser.add_argument("--tokenizer", required=True, metavar="PATH", help=as_of)
     parser.add_argument("--prompt", required=True, metavar="TEXT", help="what to go on with")
     args, words = parser.parse_known_args(sys.argv[1:])
+    if taken := {"--prompt-tokens", "--json"} & {word.partition("=")[0] for word in words}:
+        parser.error(f"{taken.pop()} is an option of antichain generate itself")
     print(generate(Tokenizer(args.tokenizer), args.prompt, words))
