@@ -196,7 +196,7 @@ class Weights(InAFolder):
         self.export("--out", str(self.folder / "model.safetensors"))
         transformers.GPT2Config(**NANO).save_pretrained(self.folder)
         model, said = transformers.GPT2LMHeadModel.from_pretrained(self.folder, output_loading_info=True)
-        self.assertEqual(said["missing_keys"] + said["unexpected_keys"] + said["mismatched_keys"], [])
+        self.assertEqual([*said["missing_keys"], *said["unexpected_keys"], *said["mismatched_keys"]], [])
         written, state = safetensors.read(self.folder / "model.safetensors"), model.state_dict()
         self.assertEqual(set(written), set(state))
         for name, array in written.items():

@@ -126,6 +126,8 @@ class TokensTest(InAFolder):
         for option in "--json=-", "--prompt-tokens=1":
             wrong = self.start("antichain.generate", *tokenizer, "--prompt", "a", *words, option)
             self.assertIn("is an option of antichain generate itself", wrong.stderr)
+        wrong = self.start("antichain.generate", *tokenizer, "--prompt", "", *words)
+        self.assertIn("the prompt has no token", wrong.stderr)
 
     def test_what_is_wrong_is_one_sentence(self):
         words = ("--text", self.text, "--tokenizer", self.folder, "--out", self.set)

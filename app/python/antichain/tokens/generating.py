@@ -5,13 +5,16 @@ import json
 import sys
 
 from antichain import program
-from antichain.command import Parser
+from antichain.command import USAGE, Parser
+from antichain.error import AntichainError
 from antichain.tokens.tokenizer import Tokenizer
 
 
 def generate(tokenizer, prompt, words):
     """Returns the prompt with what follows. `words` are options of the program."""
     ids = ",".join(map(str, tokenizer.encode(prompt)))
+    if not ids:
+        raise AntichainError("the prompt has no token: give a text to go on with", USAGE)
     command = [program.find(), "generate", f"--prompt-tokens={ids}", *words, "--json=-"]
     printed, _ = program.call(command, program.print_warning)
     said = json.loads("".join(printed))
