@@ -255,8 +255,7 @@ Fitted fit(const Graph& graph, const Weights& weights, Fit how, const std::strin
                           others == 0 ? "" : fmt::format(", and {} more", others)),
               how == Fit::partial ? "no tensor fits; is it a file of another network?"
                                   : "choose the model it was made for, and its form, classes, sequence and "
-                                    "vocabulary; train and export can "
-                                    "start from what fits, by --init-partial");
+                                    "vocabulary; train and export can start from what fits, by --init-partial");
 }
 
 Weights complete(const Graph& graph, const Fitted& fitted, uint64_t seed, const std::string& origin) {
