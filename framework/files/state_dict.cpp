@@ -253,9 +253,10 @@ Fitted fit(const Graph& graph, const Weights& weights, Fit how, const std::strin
   const size_t others = fitted.skipped.size() - 1;
   throw Error(fmt::format("{} does not fit {}: {}{}", origin, graph.model(), fitted.skipped[0],
                           others == 0 ? "" : fmt::format(", and {} more", others)),
-              how == Fit::partial ? "no tensor fits; is it a file of another network?"
-                                  : "choose the model it was made for, and its form, classes, sequence and "
-                                    "vocabulary; train and export can start from what fits, by --init-partial");
+              how == Fit::partial
+                  ? "no tensor fits; is it a file of another network?"
+                  : "choose the model it was made for, and its form, classes, sequence and "
+                    "vocabulary; train and export can start from what fits, by --init-partial");
 }
 
 Weights complete(const Graph& graph, const Fitted& fitted, uint64_t seed, const std::string& origin) {
