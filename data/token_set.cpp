@@ -116,6 +116,9 @@ class TokenRows : public TokenSet {
     else
       size_ =
           drawn_ ? (stream_.size() - sequence) / sequence : (stream_.size() - 1 + sequence - 1) / sequence;
+    if (size_ < 1 && rows_ == Rows::padded)
+      throw Error(fmt::format("{}: /{} has no document of two tokens", stream_.path(), split),
+                  "each token is to be followed by another of its document");
     if (size_ < 1)
       throw Error(fmt::format("{}: /{} has {} tokens, which are less than {} of {}", stream_.path(), split,
                               stream_.size(), drawn_ ? "two rows" : "a row", sequence),

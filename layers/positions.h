@@ -17,5 +17,8 @@ struct PositionsOptions {
 
 // Throws Error where x has other axes, or more positions than there are rows.
 NodeId add_positions(Graph&, std::string name, NodeId x, PositionsOptions = {});
+// Adds the rows that an input says instead: places  N x T, int32, from 0. They are an embedding, and `sum` is
+// the node that adds it. Places are less than T, so T is refused as above.
+NodeId add_positions(Graph&, std::string name, NodeId x, PositionsOptions, NodeId places, std::string sum);
 
 }  // namespace antichain

@@ -80,10 +80,10 @@ Graph bert_network(std::string name, const BertTable& table, const ModelOptions&
   NodeId x = parts.embedded(words, in.tokens, o.vocabulary, 0);
   x = add(g, "bert.embeddings.add_types", x,
           parts.embedded("bert.embeddings.token_type_embeddings", types, 2));
-  const std::string positions = "bert.embeddings.position_embeddings";
-  x = in.positions < 0
-          ? add_positions(g, positions, x, {.rows = table.positions, .weight_init = bert_init})
-          : add(g, "bert.embeddings.add", x, parts.embedded(positions, in.positions, table.positions));
+  const std::string places = "bert.embeddings.position_embeddings";
+  const PositionsOptions positions = {.rows = table.positions, .weight_init = bert_init};
+  x = in.positions < 0 ? add_positions(g, places, x, positions)
+                       : add_positions(g, places, x, positions, in.positions, "bert.embeddings.add");
   x = parts.dropped("bert.embeddings.dropout", parts.norm("bert.embeddings.LayerNorm", x));
   for (int i = 0; i < table.layers; ++i) x = parts.block(fmt::format("bert.encoder.layer.{}", i), x);
   const std::string transform = "cls.predictions.transform.";

@@ -69,14 +69,9 @@ Graph gpt_network(std::string name, const GptTable& table, const ModelOptions& o
   const Initialiser init = Initialiser::normal(gpt_deviation);
   NodeId x = embedding(g, "transformer.wte", in.tokens,
                        {.rows = o.vocabulary, .width = table.width, .weight_init = init});
-  const int64_t positions = table.positions > 0 ? table.positions : o.sequence;
-  if (in.positions < 0) {
-    x = add_positions(g, "transformer.wpe", x, {.rows = positions, .weight_init = init});
-  } else {
-    const NodeId place = embedding(g, "transformer.wpe", in.positions,
-                                   {.rows = positions, .width = table.width, .weight_init = init});
-    x = add(g, "transformer.add", x, place);
-  }
+  const PositionsOptions positions = {.rows = table.positions, .weight_init = init};
+  x = in.positions < 0 ? add_positions(g, "transformer.wpe", x, positions)
+                       : add_positions(g, "transformer.wpe", x, positions, in.positions, "transformer.add");
   const GptBlocks blocks(g, table, o, in.documents);
   x = blocks.dropped("transformer.drop", x);
   for (int i = 0; i < table.layers; ++i) x = blocks.block(fmt::format("transformer.h.{}", i), x);

@@ -1,16 +1,22 @@
 #include "app/obtain/choose_token.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <vector>
 
+#include "framework/error.h"
 #include "framework/random.h"
 
 namespace antichain {
 
 int32_t choose_token(std::span<const float> logits, const SamplingOptions& options, int64_t position) {
   const auto largest = std::ranges::max_element(logits);  // the first of equals
+  if (std::ranges::any_of(logits, [](float x) { return std::isnan(x); }) || !std::isfinite(*largest))
+    throw Error(fmt::format("the output of the network behind token {} of the text is not finite", position),
+                "take weights from before they went wrong", ExitCode::not_a_number);
   if (options.temperature == 0) return int32_t(largest - logits.begin());
   std::vector<int32_t> tokens(logits.size());
   std::iota(tokens.begin(), tokens.end(), 0);

@@ -15,7 +15,7 @@ struct SamplingOptions {
 };
 
 // Returns the token at `position` of the text, a pure function of its arguments. Of equal logits the token of
-// the smaller number comes first.
+// the smaller number comes first. Throws Error where a logit is not a number, or the largest is infinite.
 int32_t choose_token(std::span<const float> logits, const SamplingOptions&, int64_t position);
 
 }  // namespace antichain

@@ -11,6 +11,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <tuple>
+#include <type_traits>
 
 #include "framework/error.h"
 #include "framework/json.h"
@@ -160,38 +161,34 @@ float from_half(uint16_t half) {
   return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
 }
 
-template <class Stored, class To, class Convert>
-void convert(const char* from, std::vector<To>& to, const Convert& converted) {
-  for (size_t i = 0; i < to.size(); ++i) {
-    Stored stored;
-    std::memcpy(&stored, from + i * sizeof stored, sizeof stored);
-    to[i] = converted(stored);
-  }
-}
-
 // A StoredType is how a file holds numbers that weights have as float32 or int64.
 struct StoredType {
   int64_t bytes;
+  bool is_float;
   void (*read)(const char* from, NamedTensor& to);
 };
 
-template <class Stored, auto converted>
-void read_floats(const char* from, NamedTensor& to) {
-  convert<Stored>(from, std::get<0>(to.values), converted);
-}
+template <class Stored, class Number, auto converted>
+constexpr StoredType stored = {sizeof(Stored), std::is_same_v<Number, float>,
+                               [](const char* from, NamedTensor& to) {
+                                 for (Number& number : std::get<std::vector<Number>>(to.values)) {
+                                   Stored value;
+                                   std::memcpy(&value, from, sizeof value);
+                                   from += sizeof value;
+                                   number = converted(value);
+                                 }
+                               }};
 
+// Masks are of bytes.
 const std::map<std::string_view, StoredType>& stored_types() {
   static const std::map<std::string_view, StoredType> all = {
-      {"F64", {8, read_floats<double, [](double x) { return float(x); }>}},
-      {"F32", {4, read_floats<float, [](float x) { return x; }>}},
-      {"F16", {2, read_floats<uint16_t, from_half>}},
-      {"BF16",
-       {2, read_floats<uint16_t, [](uint16_t x) { return std::bit_cast<float>(uint32_t(x) << 16); }>}},
-      {"I64",
-       {8,
-        [](const char* from, NamedTensor& to) {
-          convert<int64_t>(from, std::get<1>(to.values), [](int64_t x) { return x; });
-        }}},
+      {"F64", stored<double, float, [](double x) { return float(x); }>},
+      {"F32", stored<float, float, [](float x) { return x; }>},
+      {"F16", stored<uint16_t, float, from_half>},
+      {"BF16", stored<uint16_t, float, [](uint16_t x) { return std::bit_cast<float>(uint32_t(x) << 16); }>},
+      {"I64", stored<int64_t, int64_t, [](int64_t x) { return x; }>},
+      {"U8", stored<uint8_t, int64_t, [](uint8_t x) { return int64_t(x); }>},
+      {"BOOL", stored<uint8_t, int64_t, [](uint8_t x) { return int64_t(x); }>},
   };
   return all;
 }
@@ -199,14 +196,14 @@ const std::map<std::string_view, StoredType>& stored_types() {
 }  // namespace
 
 Weights from_safetensors(const std::string& bytes, const std::string& origin) {
-  Types known{{}, "weights are F32, or F16, BF16 or F64, and become F32; counts are I64"};
+  Types known{{}, "weights are F32, or F16, BF16 or F64, and become F32; counts and masks I64, U8 or BOOL"};
   for (const auto& [name, unused] : stored_types()) known.known.push_back(name);
   const auto [entries, data] = read_contents(bytes, known, origin);
   Weights weights;
   for (const Entry& e : entries) {
     const StoredType& type = stored_types().at(e.dtype);
-    // A file of two bytes a number has twice as many bytes in float32.
-    NamedTensor tensor = make_tensor(e.name, e.shape, e.dtype != "I64", 2 * int64_t(bytes.size()), origin);
+    // A byte becomes an int64.
+    NamedTensor tensor = make_tensor(e.name, e.shape, type.is_float, 8 * (e.end - e.begin), origin);
     if (const int64_t takes = tensor.elements() * type.bytes; takes != e.end - e.begin)
       refuse_size(e, takes, origin);
     type.read(bytes.data() + data + e.begin, tensor);

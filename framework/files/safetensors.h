@@ -2,7 +2,7 @@
 // length of a header; the header, which is a JSON object of {name: {dtype, shape, data_offsets}}; then the
 // tensors' bytes back to back.
 //
-// Reading is strict: every byte belongs to exactly one tensor, names differ, and weights are F32 and I64.
+// Reading is strict: every byte belongs to exactly one tensor, and names differ.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@ bool is_safetensors(const std::string& bytes);  // begins like one
 // Writes I64 tensors before F32, so that every tensor is aligned; readers that map the file rely on that.
 // Otherwise the order is kept.
 std::string to_safetensors(const Weights&);
-// Returns the tensors in the order of the data. Throws Error naming `origin` and the tensor.
+// Returns the tensors in the order of the data: floats of 2, 4 and 8 bytes as float32, and I64, U8 and BOOL
+// as int64. Throws Error naming `origin` and the tensor.
 Weights from_safetensors(const std::string& bytes, const std::string& origin);
 
 // NamedNumbers holds numbers of any type that we read, in double precision, which is exact for float64,

@@ -137,6 +137,10 @@ std::string prefix_of(const Weights& weights) {
   return prefix;
 }
 
+// The endings of names, now and in BERT's first files.
+constexpr std::pair<std::string_view, std::string_view> names_once[] = {
+    {"LayerNorm.weight", "LayerNorm.gamma"}, {"LayerNorm.bias", "LayerNorm.beta"}};
+
 // Finds the tensors of a file by the names that entries have.
 class ByEntry {
  public:
@@ -169,7 +173,12 @@ class ByEntry {
  private:
   const NamedTensor* named(std::string_view name) const {
     if (name.starts_with(left_out_)) name.remove_prefix(left_out_.size());
-    return weights_.find(prefix_ + std::string(name));
+    const NamedTensor* found = weights_.find(prefix_ + std::string(name));
+    for (const auto& [now, once] : names_once)
+      if (!found && name.ends_with(now))
+        found = weights_.find(prefix_ + std::string(name.substr(0, name.size() - now.size())) +
+                              std::string(once));
+    return found;
   }
 
   const Weights& weights_;
@@ -246,8 +255,8 @@ Fitted fit(const Graph& graph, const Weights& weights, Fit how, const std::strin
                           others == 0 ? "" : fmt::format(", and {} more", others)),
               how == Fit::partial
                   ? "no tensor fits; is it a file of another network?"
-                  : "choose the model, form and classes it was made for; train and export can "
-                    "start from what fits, by --init-partial");
+                  : "choose the model it was made for, and its form, classes, sequence and "
+                    "vocabulary; train and export can start from what fits, by --init-partial");
 }
 
 Weights complete(const Graph& graph, const Fitted& fitted, uint64_t seed, const std::string& origin) {

@@ -46,12 +46,12 @@ enum class Fit { whole, partial };
 // Names are those of files of weights, or full ones, as checkpoints have them; a prefix "module.",
 // "_orig_mod." or "model." (DataParallel's, torch.compile's and a module's around it) that all of the file's
 // have is left out. So is the first part of the network's names ("transformer.") where the file has it at
-// none, because it is of the module within. Counts of batches may be missing, as old files do not have them;
-// then they begin at 0, and a sentence of `skipped` says so. Another says which masks and positions the file
-// has that networks compute themselves (h.0.attn.bias of GPT-2). Where a tensor has several names, the file
-// may have one of them, or all with the same numbers. With Fit::whole, throws Error naming the first tensor
-// that does not fit otherwise, and how many others do not. With Fit::partial, skips those, and throws Error
-// when no tensor fits.
+// none, because it is of the module within. LayerNorm.gamma and LayerNorm.beta are the weight and the bias.
+// Counts of batches may be missing, as old files do not have them; then they begin at 0, and a sentence of
+// `skipped` says so. Another says which masks and positions the file has that networks compute themselves
+// (h.0.attn.bias of GPT-2). Where a tensor has several names, the file may have one of them, or all with the
+// same numbers. With Fit::whole, throws Error naming the first tensor that does not fit otherwise, and how
+// many others do not. With Fit::partial, skips those, and throws Error when no tensor fits.
 Fitted fit(const Graph&, const Weights&, Fit, const std::string& origin);
 
 // Returns all the network's tensors in its order: those of the file, and initial ones for the rest where

@@ -31,6 +31,13 @@ LossMeans::Counts LossMeans::counts(BatchSource& source, int microbatches) const
   return all;
 }
 
+StepMeans LossMeans::means_of_batch(BatchSource& source, int microbatches, int batch) const {
+  Counts all = counts(source, microbatches);
+  for (auto& [loss, count] : all)
+    if (count.divisor == 0) count.divisor = batch;
+  return means(all, batch, batch);
+}
+
 StepMeans LossMeans::means(const Counts& counts, double samples, int batch) const {
   StepMeans all;
   for (const NodeId id : counting_) {

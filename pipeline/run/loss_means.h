@@ -26,9 +26,8 @@ class LossMeans {
   // Returns the means of a step, for `samples` samples of which the sums are divided by `counts`. The
   // reported loss and hits, which are divided by the number of samples, are means then.
   StepMeans means(const Counts&, double samples, int batch) const;
-  StepMeans means_of_batch(BatchSource& source, int microbatches, int batch) const {
-    return means(counts(source, microbatches), batch, batch);
-  }
+  // Returns those of a batch, where a loss of which nothing counts is 0, as its sum is.
+  StepMeans means_of_batch(BatchSource& source, int microbatches, int batch) const;
   bool counting() const { return !counting_.empty(); }
 
  private:

@@ -52,6 +52,9 @@ TEST(Positions, AreAtLeastThoseOfASample) {
   Graph graph("short");
   const NodeId x = add_tokens(graph, {2, 7, 4}, DType::f32);
   expect_error([&] { add_positions(graph, "wpe", x, {.rows = 6}); }, {"'wpe' has 6 positions", "has 7"});
+  const auto numbers = std::make_shared<Input>(TensorSpec{.shape = {2, 7}, .dtype = DType::i32});
+  const NodeId places = graph.add("places", numbers, {});
+  expect_error([&] { add_positions(graph, "wpe", x, {.rows = 6}, places, "sum"); }, {"'wpe' has 6", "has 7"});
   const NodeId y = add_positions(graph, "wpe", x, {.rows = 8});
   EXPECT_EQ(full_name(graph[y], graph[y].signature.params[0]), "wpe.weight");
   EXPECT_EQ(graph[y].signature.params[0].shape, (Shape{8, 4}));

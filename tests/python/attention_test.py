@@ -140,18 +140,6 @@ class Attention(Case):
         self.assertEqual(sum(node["op"] == "attention" for node in graph["nodes"]), 2)
 
 
-def logits_of(model):
-    class Logits(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.model = model
-
-        def forward(self, tokens):
-            return self.model(tokens).logits
-
-    return Logits()
-
-
 def loss(logits, labels):
     return F.cross_entropy(logits.flatten(0, 1), labels.flatten())
 
@@ -163,7 +151,7 @@ class HuggingFace(Case):
         torch.manual_seed(1)
         tokens, labels = torch.randint(WORDS, (2, 3, LENGTH))
         labels[0, 2:] = -100
-        graph = self.write(logits_of(model), tokens, loss=loss, labels=labels, **options)
+        graph = self.write(model, tokens, loss=loss, labels=labels, **options)
         self.assertEqual(graph["inputs"][0], {"name": "tokens", "shape": [LENGTH], "dtype": "int32"})
         found = [node["op"] for node in graph["nodes"]]
         self.assertEqual({op: found.count(op) for op in operators}, operators)
@@ -172,14 +160,13 @@ class HuggingFace(Case):
     def test_gpt2(self):
         drops = {"resid_pdrop": 0.1, "embd_pdrop": 0.1, "attn_pdrop": 0.1}
         sizes = {"n_layer": 2, "n_head": 2, "n_embd": 16, "n_positions": 12, "vocab_size": WORDS}
-        model = transformers.GPT2LMHeadModel(transformers.GPT2Config(**sizes, **drops, use_cache=False))
+        model = transformers.GPT2LMHeadModel(transformers.GPT2Config(**sizes, **drops))
         self.compare(model, {"embedding": 1, "attention": 2, "layer_norm": 5, "linear": 9, "activate": 2})
 
     def test_llama(self):
         config = transformers.LlamaConfig(
             num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, hidden_size=16,
             intermediate_size=24, vocab_size=WORDS, max_position_embeddings=12, tie_word_embeddings=True,
-            use_cache=False,
         )  # fmt: skip
         wanted = {"attention": 2, "rotary": 4, "layer_norm": 5, "permute": 0, "softmax": 0}
         # Their tables of rotary positions are float32, also in float64.
@@ -209,7 +196,7 @@ class Weights(InAFolder):
         self.export("--out", str(self.folder / "model.safetensors"))
         transformers.GPT2Config(**NANO).save_pretrained(self.folder)
         model, said = transformers.GPT2LMHeadModel.from_pretrained(self.folder, output_loading_info=True)
-        self.assertEqual(said["missing_keys"] + said["unexpected_keys"] + said["mismatched_keys"], [])
+        self.assertEqual([*said["missing_keys"], *said["unexpected_keys"], *said["mismatched_keys"]], [])
         written, state = safetensors.read(self.folder / "model.safetensors"), model.state_dict()
         self.assertEqual(set(written), set(state))
         for name, array in written.items():

@@ -122,20 +122,10 @@ class Masks(InAFolder):
 
     @unittest.skipUnless(transformers, "needs transformers")
     def test_models_of_hugging_face(self):
-        class Logits(nn.Module):
-            def __init__(self, model):
-                super().__init__()
-                self.model = model
-
-            def forward(self, input_ids, attention_mask):
-                return self.model(input_ids=input_ids, attention_mask=attention_mask).logits
-
         sizes = {"num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 16, "intermediate_size": 24}
         sizes |= {"vocab_size": WORDS, "max_position_embeddings": 12}
-        gpt2 = transformers.GPT2Config(
-            n_layer=2, n_head=2, n_embd=16, n_positions=12, vocab_size=WORDS, use_cache=False
-        )
-        llama = transformers.LlamaConfig(**sizes, num_key_value_heads=2, use_cache=False)
+        gpt2 = transformers.GPT2Config(n_layer=2, n_head=2, n_embd=16, n_positions=12, vocab_size=WORDS)
+        llama = transformers.LlamaConfig(**sizes, num_key_value_heads=2)
         for model in (
             transformers.BertForMaskedLM(transformers.BertConfig(**sizes)),
             transformers.GPT2LMHeadModel(gpt2),
@@ -146,9 +136,8 @@ class Masks(InAFolder):
                 tokens = torch.randint(WORDS, (SAMPLES, LENGTH))
                 inputs = {"input_ids": tokens, "attention_mask": KEPT.long()}
                 # Llama's tables of rotary positions are float32, also in float64.
-                graph = self.write(
-                    Logits(model), inputs, 1e-6, loss=loss, labels=tokens.masked_fill(~KEPT, -100)
-                )
+                labels = tokens.masked_fill(~KEPT, -100)
+                graph = self.write(model, inputs, 1e-6, loss=loss, labels=labels)
                 self.assertEqual(sum(node["op"] == "softmax" for node in graph["nodes"]), 2)
 
 

@@ -123,6 +123,11 @@ class TokensTest(InAFolder):
         self.assertGreater(len(ended.stdout), len("In the beginning\n"))
         wrong = self.start("antichain.generate", *tokenizer, "--prompt", "a", *words[:2])
         self.assertIn("--weights", wrong.stderr)
+        for option in "--json=-", "--prompt-tokens=1":
+            wrong = self.start("antichain.generate", *tokenizer, "--prompt", "a", *words, option)
+            self.assertIn("is an option of antichain generate itself", wrong.stderr)
+        wrong = self.start("antichain.generate", *tokenizer, "--prompt", "", *words)
+        self.assertIn("the prompt has no token", wrong.stderr)
 
     def test_what_is_wrong_is_one_sentence(self):
         words = ("--text", self.text, "--tokenizer", self.folder, "--out", self.set)

@@ -14,6 +14,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // A row is eight tokens. Each one's logits depend on it and on the one before.
 constexpr const char* of_two_tokens = R"({"format": "antichain graph", "version": 1, "model": "two_tokens",
@@ -120,6 +121,17 @@ TEST_F(TextCommands, AGptKeepsPackedDocumentsApart) {
   EXPECT_EQ(ran(go_on), ran(go_on + "--local 4"));
   expect_refused(how + "--vocabulary 100", 2, "has a vocabulary of 100 tokens, but set.h5 one of 256");
   expect_refused("train --model gpt_nano --dataset synthetic", 2, "'gpt_nano' reads tokens");
+}
+
+// A document of one token has no label.
+TEST_F(TextCommands, ABatchWithoutLabelsHasALossOfZero) {
+  write_file(path("letters.txt"), std::string(80, 'x'));
+  ran("data tokens --text letters.txt --document-separator x --out letters.h5");
+  const std::string how =
+      "train --model gpt_nano --sequence 2 --dataset hdf5:letters.h5 --batch 4 --microbatches 2 --steps 2 ";
+  ran(how + "--pack --metrics steps.jsonl");
+  EXPECT_THAT(read_file(path("steps.jsonl")), AllOf(HasSubstr("\"loss\":0.0"), Not(HasSubstr("null"))));
+  expect_refused(how + "--pad", 3, "/train has no document of two tokens");
 }
 
 TEST_F(TextCommands, ANetworkThatSeesLaterTokensFindsMaskedOnes) {

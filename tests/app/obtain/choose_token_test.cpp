@@ -5,6 +5,9 @@
 
 #include <array>
 #include <cmath>
+#include <limits>
+
+#include "tests/expect_error.h"
 
 namespace antichain {
 namespace {
@@ -42,6 +45,15 @@ TEST(ChooseToken, OthersThanTheLikeliestAreNotDrawn) {
   EXPECT_EQ(three[0], 0);
   EXPECT_GT(three[3], 0.3);
   EXPECT_NEAR(shares({.temperature = 2, .top_k = 1})[1], 1, 1e-9) << "of equals the first";
+}
+
+TEST(ChooseToken, NothingFollowsFromWhatIsNotFinite) {
+  constexpr float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  for (const std::array<float, 2>& bad : {std::array{1.0f, nan}, {nan, 1.0f}, {inf, 0.0f}, {-inf, -inf}})
+    for (const double temperature : {0.0, 1.0})
+      expect_error([&] { choose_token(bad, {.temperature = temperature}, 7); },
+                   {"behind token 7", "not finite"});
+  EXPECT_EQ(choose_token(std::array{-inf, 0.0f}, {.temperature = 1}, 7), 1) << "one that never follows";
 }
 
 TEST(ChooseToken, ADrawFollowsFromSeedAndPosition) {

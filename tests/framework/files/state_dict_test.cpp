@@ -139,6 +139,18 @@ TEST(StateDict, TheFirstPartOfAllNamesMayBeLeftOut) {
   EXPECT_EQ(fit(graph, short_names, Fit::whole, "f").entries.size(), 2u);
 }
 
+TEST(StateDict, NormsOfBertMayHaveTheirFirstNames) {
+  Graph graph("small");
+  const NodeId x = graph.add("x", std::make_shared<test::Input>(), {});
+  graph.add("a.LayerNorm", std::make_shared<Counting>(3), {x});
+  Weights first_names;
+  for (NamedTensor t : initial_weights(graph, 5)) {
+    if (t.name == "a.LayerNorm.weight") t.name = "a.LayerNorm.gamma";
+    first_names.add(std::move(t));
+  }
+  EXPECT_EQ(fit(graph, first_names, Fit::whole, "f").entries.size(), 2u);
+}
+
 TEST(StateDict, MasksAndPositionsOfFilesAreLeftOutAndNamed) {
   Weights more = initial_weights(network(), 5);
   more.add({"h.0.attn.bias", {1, 1, 2, 2}, std::vector<float>(4)});

@@ -194,7 +194,7 @@ TEST(Safetensors, OffsetsCoverTheDataExactlyOnce) {
 }
 
 TEST(Safetensors, HeaderIsStrict) {
-  expect_refused("{" + entry("a", "U8", "[8]", 0, 8) + "}", 8, {"'a' is of type U8", "F32"});
+  expect_refused("{" + entry("a", "I16", "[4]", 0, 8) + "}", 8, {"'a' is of type I16", "F32"});
   expect_refused("{" + entry("a", "F16", "[3]", 0, 8) + "}", 8, {"'a' of 3 takes 6 bytes", "has 8"});
   expect_refused("{" + entry("a", "F32", "[1]", 0, 4) + "," + entry("a", "F32", "[1]", 4, 8) + "}", 8,
                  {"\"a\" stands twice"});
@@ -210,6 +210,17 @@ TEST(Safetensors, HeaderIsStrict) {
   const uint64_t length = uint64_t(1) << 60;
   std::memcpy(long_header.data(), &length, 8);
   expect_error([&] { from_safetensors(long_header, "w"); }, {"a header of", "only 2 more"});
+}
+
+// Older files of GPT-2 have masks of bytes.
+TEST(Safetensors, MasksOfBytesAreWholeNumbers) {
+  const std::string header =
+      "{" + entry("u", "U8", "[1,3]", 0, 3) + "," + entry("b", "BOOL", "[2]", 3, 5) + "}";
+  std::string bytes = safetensors(header, 5);
+  bytes.replace(8 + header.size(), 5, std::string("\x01\x00\xff\x00\x01", 5));
+  const Weights all = from_safetensors(bytes, "w");
+  EXPECT_EQ(std::get<1>(all.find("u")->values), (std::vector<int64_t>{1, 0, 255}));
+  EXPECT_EQ(std::get<1>(all.find("b")->values), (std::vector<int64_t>{0, 1}));
 }
 
 // Numbers of float16 and bfloat16 are float32 numbers; those of float64 are rounded.

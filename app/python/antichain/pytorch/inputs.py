@@ -13,6 +13,7 @@ from antichain.pytorch.names import readable
 from antichain.translation import Names
 
 MOST_WHOLE = 2**31  # that int32 does not have
+PRE_TRAINED = "transformers.modeling_utils.PreTrainedModel"
 
 
 def example_call(example_inputs):
@@ -75,17 +76,22 @@ def network_inputs(module, args, keywords, taken):
 
 
 def taking_tensors(module, args, keywords):
-    """Returns the module as one whose forward takes the tensors in `args` and `keywords` alone."""
-    if not keywords and all(isinstance(a, torch.Tensor) for a in args):
-        return module
+    """Returns the module as one whose forward takes the tensors in `args` and `keywords` alone. Of what a
+    model of Hugging Face's returns, it gives the logits."""
     kind = type(module)
+    hugging_face = any(f"{k.__module__}.{k.__name__}" == PRE_TRAINED for k in kind.__mro__)
+    if hugging_face and "use_cache" in inspect.signature(kind.forward).parameters:
+        keywords = {"use_cache": False, **keywords}
+    if not hugging_face and not keywords and all(isinstance(a, torch.Tensor) for a in args):
+        return module
 
     def forward(self, *tensors):
         left = iter(tensors)
         given, named = map_leaves(
             lambda leaf: next(left) if isinstance(leaf, torch.Tensor) else leaf, (args, keywords)
         )
-        return kind.forward(self, *given, **named)
+        output = kind.forward(self, *given, **named)
+        return getattr(output, "logits", output) if hugging_face else output
 
     module = copy.copy(module)
     module.__class__ = type(kind.__name__, (kind,), {"forward": forward, "__module__": kind.__module__})
