@@ -108,7 +108,7 @@ class CutAndOrderSearch {
     return device;
   }
   PipelineTimes times(const StageSums& sums, const std::vector<int>& device) const {
-    return pipeline_times(sums, options_.cluster, device, profile_.overhead_s, options_.microbatches);
+    return pipeline_times(sums, options_.cluster, device, options_.microbatches);
   }
 
   void by_bound() {
