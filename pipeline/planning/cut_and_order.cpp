@@ -32,7 +32,7 @@ class CutAndOrderSearch {
       : profile_(profile),
         policy_(policy),
         options_(on_so_many(options, policy, options.stages)),
-        by_device_(one_device_a_stage(options_, policy)),
+        by_device_(priced(one_device_a_stage(options_, policy))),
         limits_(limits),
         priced_(with_updates(profile, options.microbatches)),
         search_(priced_, by_device_),
@@ -89,6 +89,12 @@ class CutAndOrderSearch {
       try_order(found->at.cuts, std::move(found->orders), first_effort * more_);
     else
       try_order(start, {}, first_effort * more_);
+  }
+
+  // Returns the options for a search that counts updates.
+  static PlanOptions priced(PlanOptions options) {
+    options.cluster.profiles = with_updates(options.cluster.profiles, options.microbatches);
+    return options;
   }
 
   Plan plan_of(const Cuts& cuts) const {
