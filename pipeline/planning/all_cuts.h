@@ -7,10 +7,11 @@
 //
 //   step  ≥  M w + head(E),   head(E) = the shortest such wait, over the nodes that can be next
 //
-// The wait is that of nodes which are all where they are fastest. This holds where backwards are whole. A weight half (W) may come while the gradient is on its way, so
-// nothing is proved for schedules that have any. The bound depends on a stage's two ends alone. So dynamic
-// programming finds the least that the stages after a boundary make of a step. That is a bound for all plans,
-// and it rules out most cuts before they have all their boundaries.
+// The wait is that of nodes which are all where they are fastest. This holds where backwards are whole. A
+// weight half (W) may come while the gradient is on its way, so nothing is proved for schedules that have
+// any. The bound depends on a stage's two ends and its device alone. So dynamic programming finds the least
+// that the stages after a boundary make of a step. That is a bound for all plans, and it rules out most cuts
+// before they have all their boundaries.
 #pragma once
 
 #include <cstdint>

@@ -51,9 +51,9 @@ class CutScorer {
   // a stage (pipeline/planning/chunks.h).
   CutScorer(const Profile&, const PlanOptions&, const Policy&, const AntichainDag&, const PlacementDag&);
 
-  // Returns nothing when a stage is empty, barred on its device or does not fit one of its own, states are not nested, or a
-  // replica has no micro-batch. Returns nothing as well when more than `lacking_bytes` are lacking, or as
-  // many and the step is certainly longer than `limit_s`.
+  // Returns nothing when a stage is empty, is barred on its device or does not fit one of its own, states are
+  // not nested, or a replica has no micro-batch. Returns nothing as well when more than `lacking_bytes` are
+  // lacking, or as many and the step is certainly longer than `limit_s`.
   std::optional<Score> operator()(const Cuts&, double limit_s = std::numeric_limits<double>::infinity(),
                                   int64_t lacking_bytes = std::numeric_limits<int64_t>::max());
   // From now on cuts are scored by this time in seconds instead of the policy's estimated step. One call of

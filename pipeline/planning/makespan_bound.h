@@ -31,16 +31,19 @@ std::vector<KindProfile> with_updates(const std::vector<KindProfile>&, int micro
 // and the least overhead. No stage of any plan takes less than its nodes do here.
 Profile least_times(const Profile&, const Cluster&);
 
-// LongestWays has figures for each node, without overhead: the longest way of one micro-batch's forward from a source to this node's end, from there to the beginning of its backward, and of
-// its gradient from there to a source, the last node's update included. Transfers take no time.
+// LongestWays has figures for each node, without overhead: the longest way of one micro-batch's forward from
+// a source to this node's end, from there to the beginning of its backward, and of its gradient from there to
+// a source, the last node's update included. Transfers take no time.
 struct LongestWays {
   std::vector<double> there_s, trip_s, back_s;
 };
 // `halves` says that the schedule parts backwards into I and W. Then a gradient goes on after the I.
 LongestWays longest_ways(const Profile&, bool halves = false);
 
-// Returns the largest bound of a node, of which a rank does so many micro-batches. It is for the period, or else for a step from an empty pipeline. Write f, i, w and u for the node's forward,
-// input half, weight half and update. From its first forward to its update a rank takes at least
+// Returns the largest bound of a node, of which a rank does so many micro-batches, where times are the least
+// on any device. It is for the period, or else for a step from an empty pipeline. Write f, i, w and u for the
+// node's forward, input half, weight half and update. From its first forward to its update a rank takes at
+// least
 //
 //   M (f + i + w) + u, as that is its work
 //   f + trip + M (i + w) + u, as no backward begins before the first micro-batch is back
