@@ -217,11 +217,10 @@ PlanTask plan_task(const PlanningOptions& planning, const GivenFiles& given, con
   options.cluster = cluster_of(planning, cluster, task.given ? devices_of(*task.given) : options.devices());
   if (task.given) check_devices(*task.given, options.cluster);
   if (!task.given && task.method == Method::antichain) check_kinds(options, profile);
-  if (schedule == planned_order && (options.cluster.has_kinds() || of_loads(options.objective)))
-    throw Error("--schedule auto searches an order of devices that differ by their speed alone, for the step",
-                "choose a schedule by its name, or give devices a speed instead of a profile and no "
-                "objective of loads",
-                ExitCode::usage);
+  if (schedule == planned_order && of_loads(options.objective))
+    throw Error("--schedule auto searches an order for the step, but the objective is one of loads",
+                "choose a schedule by its name, or leave out --objective", ExitCode::usage);
+  if (options.cluster.has_kinds()) task.choice.two_stages = false;
   // Only ranks in host memory can share out the optimiser's state.
   task.may_shard = planning.shard_optimiser == "auto" && options.replicas.automatic &&
                    !task.policy.asynchronous() && options.cluster.limits_memory() && profile.link_way.empty();

@@ -9,6 +9,7 @@
 #include "app/cli/number_text.h"
 #include "app/cli/table.h"
 #include "app/report/plan_figures.h"
+#include "app/report/plan_report.h"
 #include "framework/error.h"
 #include "pipeline/simulate/simulate.h"
 
@@ -45,12 +46,18 @@ struct Change {
   PlanTask task;
 };
 
-// Returns the task with one device more, a copy of the cluster's last one where all are in use.
-PlanTask with_another_device(PlanTask task) {
-  task.options.stages += 1;
-  std::vector<Device>& devices = task.options.cluster.devices;
-  if (!devices.empty() && int(devices.size()) < task.options.stages) devices.push_back(devices.back());
-  return task;
+// Returns the task with one device more, a copy of the cluster's last one where all are in use. Where devices
+// differ, it says which one that is.
+Change with_another_device(PlanTask task) {
+  Change change{"one more device", std::move(task)};
+  PlanOptions& options = change.task.options;
+  std::vector<Device>& devices = options.cluster.devices;
+  options.stages += 1;
+  if (devices.empty() || int(devices.size()) >= options.stages) return change;
+  if (std::ranges::count(devices, devices.back()) < std::ssize(devices))
+    change.what += " like " + device_in_short(int(devices.size()) - 1, options.cluster);
+  devices.push_back(devices.back());
+  return change;
 }
 
 std::vector<Change> changes(const PlanTask& task) {
@@ -66,7 +73,7 @@ std::vector<Change> changes(const PlanTask& task) {
       for (Device& device : other.devices) device.memory_bytes = 0;
     });
   if (task.options.replicas.of_stage.empty() && task.options.cuts.empty())
-    all.push_back({"one more device", with_another_device(task)});
+    all.push_back(with_another_device(task));
   if (cluster.limits_memory())
     changed("1 GB more on each device", [](Cluster& other) {
       for (Device& device : other.devices)

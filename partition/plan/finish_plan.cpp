@@ -43,21 +43,25 @@ void check_profile(const KindProfile& kind, const Profile& profile) {
 
 }  // namespace
 
-// The searches of partition/ know kinds of devices and nodes that sit together. Those for a step do not.
+// The searches of partition/ know nodes that sit together. Those for a step do not.
 void check_kinds(const PlanOptions& options, const Profile& profile) {
   check_bars(profile, "the profile of " + profile.model);
   for (const KindProfile& kind : options.cluster.profiles)
     check_profile(kind, profile), check_bars(*kind.profile, kind.file);
-  const bool kinds = options.cluster.has_kinds();
-  const std::string_view what = kinds ? "the cluster has a profile for each kind of device"
-                                      : "the profile says which nodes sit together";
-  if ((kinds || !profile.together.empty()) && of_a_step(options.objective))
-    refuse(fmt::format("{}, but the objective {} is searched for one profile and free cuts", what,
+  if (!profile.together.empty() && of_a_step(options.objective))
+    refuse(fmt::format("the profile says which nodes sit together, but the objective {} is searched for free "
+                       "cuts",
                        name_of(options.objective)),
            "give --objective compute, compute-or-transfer, load or overlapped-load");
+  const bool kinds = options.cluster.has_kinds();
+  constexpr std::string_view what = "the cluster has a profile for each kind of device";
   if (kinds && options.recompute)
     refuse(fmt::format("{}, but --recompute auto knows one profile", what),
            "leave it out, or give devices a speed instead");
+  if (kinds && options.chunks > 1)
+    refuse(fmt::format("{}, but a schedule of {} stages a rank has ranks in a fixed order", what,
+                       options.chunks),
+           "take a schedule of one stage a rank");
   if (!of_loads(options.objective)) return;
   const Link &a = options.cluster.within_node, &b = options.cluster.between_nodes;
   if (!options.replicas.off() || options.recompute || options.chunks > 1)

@@ -15,11 +15,7 @@ std::vector<int> devices_of(const Plan& plan, const PlanStage& stage) {
 StagePrice price_stage(const Plan& plan, const PlanStage& stage, const std::vector<int>& devices,
                        PipelinePlace at, const Profile& profile, const PlanOptions& options) {
   const Profile& times = options.cluster.profile(options.cluster.device(devices[0]).profile, profile);
-  StageSum sum = sum_of(profile, stage.nodes, stage.recomputed);
-  if (&times != &profile) {
-    const StageSum there = sum_of(times, stage.nodes, stage.recomputed);
-    sum.forward_s = there.forward_s, sum.backward_s = there.backward_s;
-  }
+  const StageSum sum = sum_of(profile, times, stage.nodes, stage.recomputed);
   StagePrice price = {.forward_s = sum.forward_s,
                       .backward_s = sum.backward_s,
                       .devices = int(devices.size()),

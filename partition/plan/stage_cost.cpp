@@ -61,6 +61,7 @@ int64_t kept_bytes(const NodeCost& cost) {
 }
 
 void StageSum::add(const StageSum& other) {
+  barred |= other.barred;
   forward_s += other.forward_s;
   backward_s += other.backward_s;
   update_s += other.update_s;
@@ -72,12 +73,14 @@ void StageSum::add(const StageSum& other) {
   slot_bytes += other.slot_bytes;
 }
 
-StageSum sum_of(const NodeCost& cost) {
-  return {.forward_s = cost.forward_s,
-          .backward_s = cost.backward_s(),
-          .update_s = cost.update_s,
-          .backward_input_s = cost.backward_input_s,
-          .late_weight_s = cost.late_weight_s(),
+StageSum sum_of(const ProfileNode& own, const ProfileNode& times) {
+  const NodeCost& cost = own.cost;
+  return {.barred = times.barred,
+          .forward_s = times.cost.forward_s,
+          .backward_s = times.cost.backward_s(),
+          .update_s = times.cost.update_s,
+          .backward_input_s = times.cost.backward_input_s,
+          .late_weight_s = times.cost.late_weight_s(),
           .param_bytes = cost.param_bytes,
           .held_bytes = held_bytes(cost),
           .kept_bytes = kept_bytes(cost),
@@ -99,21 +102,21 @@ int64_t held_once_bytes(const Profile& profile, const std::vector<int>& nodes, b
   return bytes;
 }
 
-double copies_update_s(const Profile& profile, const std::vector<int>& nodes) {
-  double seconds = 0;
-  for_each_shared(profile, nodes, [&](const SharedUse& use, bool again) {
-    const NodeCost& first = profile.nodes[size_t(use.first)].cost;
-    if (!again && !std::ranges::count(nodes, use.first) && first.param_bytes > 0)
-      seconds += first.update_s * double(use.bytes) / double(first.param_bytes);
+namespace {
+
+// Corrects the sum of these nodes by what they share. A stage updates copies, too, whose first uses other
+// stages have.
+void add_shared(StageSum& sum, const Profile& own, const Profile& times, const std::vector<int>& nodes) {
+  sum.held_bytes -= held_once_bytes(own, nodes, true);
+  for_each_shared(own, nodes, [&](const SharedUse& use, bool again) {
+    sum.slot_bytes -= use.slot_bytes;
+    const int64_t bytes = own.nodes[size_t(use.first)].cost.param_bytes;
+    if (!again && !std::ranges::count(nodes, use.first) && bytes > 0)
+      sum.update_s += times.nodes[size_t(use.first)].cost.update_s * double(use.bytes) / double(bytes);
   });
-  return seconds;
 }
 
-void add_shared(StageSum& sum, const Profile& profile, const std::vector<int>& nodes) {
-  sum.held_bytes -= held_once_bytes(profile, nodes, true);
-  for_each_shared(profile, nodes, [&](const SharedUse& use, bool) { sum.slot_bytes -= use.slot_bytes; });
-  sum.update_s += copies_update_s(profile, nodes);
-}
+}  // namespace
 
 void add_recomputed(StageSum& sum, const WorkingSet& set) {
   sum.backward_s += set.forward_s;
@@ -122,14 +125,18 @@ void add_recomputed(StageSum& sum, const WorkingSet& set) {
   sum.again_bytes = set.again_bytes;
 }
 
-StageSum sum_of(const Profile& profile, const std::vector<int>& nodes, const std::vector<int>& recomputed) {
-  StageSum sum;
-  for (const int n : nodes) sum.add(sum_of(profile.nodes[size_t(n)].cost));
-  add_shared(sum, profile, nodes);
+StageSum sum_of(const Profile& own, const Profile& times, const std::vector<int>& nodes,
+                const std::vector<int>& recomputed) {
+  StageSum sum{.overhead_s = times.overhead_s};
+  for (const int n : nodes) sum.add(sum_of(own.nodes[size_t(n)], times.nodes[size_t(n)]));
+  add_shared(sum, own, times, nodes);
   if (!recomputed.empty()) {
     std::vector<bool> again;
     for (const int n : nodes) again.push_back(std::ranges::binary_search(recomputed, n));
-    add_recomputed(sum, working_set(StageOrder(profile, profile.consumers(), nodes), again));
+    WorkingSet set = working_set(StageOrder(own, own.consumers(), nodes), again);
+    set.forward_s = 0;
+    for (const int n : recomputed) set.forward_s += times.nodes[size_t(n)].cost.forward_s;
+    add_recomputed(sum, set);
   }
   return sum;
 }

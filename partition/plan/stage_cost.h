@@ -83,12 +83,12 @@ void for_each_shared(const Profile&, const std::vector<int>& nodes,
                      const std::function<void(const SharedUse&, bool again)>& visit);
 // Return what the nodes count of shared weights and need not hold: weights, and slots as well if they train.
 int64_t held_once_bytes(const Profile&, const std::vector<int>& nodes, bool trains);
-// Returns how long the updates of copies take, whose first uses other nodes are.
-double copies_update_s(const Profile&, const std::vector<int>& nodes);
 
-// A StageSum adds up the nodes of a stage. Memory is what the formula above is made of, the weights counted
-// once.
+// A StageSum adds up the nodes of a stage on one kind of device. Memory is what the formula above is made of,
+// the weights counted once.
 struct StageSum {
+  bool barred = false;    // whether the device can't have some node
+  double overhead_s = 0;  // of each forward or backward action, which is the stage's and no node's
   double forward_s = 0, backward_s = 0, update_s = 0;
   double backward_input_s = 0, late_weight_s = 0;  // the halves of backward_s as actions of their own
   int64_t param_bytes = 0, held_bytes = 0, kept_bytes = 0;
@@ -97,12 +97,16 @@ struct StageSum {
 
   void add(const StageSum&);
 };
-StageSum sum_of(const NodeCost&);
-// Corrects the sum of these nodes by what they share.
-void add_shared(StageSum&, const Profile&, const std::vector<int>& nodes);
+// Bytes are those of the network's own profile, and times those of the kind's, here and below.
+StageSum sum_of(const ProfileNode& own, const ProfileNode& times);
 // Makes the sum of a stage that recomputes nothing that of one which has this working set.
 void add_recomputed(StageSum&, const WorkingSet&);
-StageSum sum_of(const Profile&, const std::vector<int>& nodes, const std::vector<int>& recomputed = {});
+StageSum sum_of(const Profile& own, const Profile& times, const std::vector<int>& nodes,
+                const std::vector<int>& recomputed = {});
+inline StageSum sum_of(const Profile& own, const std::vector<int>& nodes,
+                       const std::vector<int>& recomputed = {}) {
+  return sum_of(own, own, nodes, recomputed);
+}
 
 // The first function returns the bytes of one of the stage's devices, rounded up. The second returns those of
 // all its devices, a sum over nodes without rounding.

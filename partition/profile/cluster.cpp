@@ -8,6 +8,12 @@
 
 namespace antichain {
 
+std::vector<KindProfile> changed(std::vector<KindProfile> kinds,
+                                 const std::function<Profile(const Profile&)>& change) {
+  for (KindProfile& kind : kinds) kind.profile = std::make_shared<Profile>(change(*kind.profile));
+  return kinds;
+}
+
 const Device& Cluster::device(int index) const {
   static const Device any;
   if (devices.empty()) return any;
@@ -31,10 +37,6 @@ bool Cluster::limits_memory() const {
 
 bool Cluster::has_kinds() const {
   return std::ranges::any_of(devices, [](const Device& d) { return d.profile >= 0 || d.host; });
-}
-
-double Cluster::fastest_speed() const {
-  return devices.empty() ? 1 : std::ranges::max(devices, {}, &Device::speed).speed;
 }
 
 std::vector<int> Cluster::fastest(int count) const {

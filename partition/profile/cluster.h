@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -34,6 +35,8 @@ struct KindProfile {
   std::string name, file;
   std::shared_ptr<const Profile> profile;
 };
+// Returns them with the same done to the profile of each.
+std::vector<KindProfile> changed(std::vector<KindProfile>, const std::function<Profile(const Profile&)>&);
 
 struct Cluster {
   std::vector<Device> devices;  // empty: equal devices on one node, as many as the plan needs
@@ -53,8 +56,7 @@ struct Cluster {
   const Link& link(int a, int b) const;
   const Link& link(std::span<const int> devices) const;
   bool links_are_free() const { return within_node.is_free() && between_nodes.is_free(); }
-  bool limits_memory() const;    // whether some device's is limited
-  double fastest_speed() const;  // of all devices
+  bool limits_memory() const;  // whether some device's is limited
   // Returns so many devices, the fastest first; in the cluster's order those that are equally fast.
   std::vector<int> fastest(int count) const;
 };

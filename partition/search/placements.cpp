@@ -1,6 +1,7 @@
 #include "partition/search/placements.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -189,7 +190,9 @@ class PlacementBuilder {
 std::optional<PlacementDag> PlacementDag::build(const PlanOptions& options, int devices, int max_moves) {
   PlacementBuilder builder(options, devices);
   builder.group_alike();
-  return builder.run(max_moves);
+  std::optional<PlacementDag> dag = builder.run(max_moves);
+  if (dag) dag->has_all_ = true;
+  return dag;
 }
 
 PlacementDag PlacementDag::in_order(const PlanOptions& options, const std::vector<int>& order) {
@@ -224,6 +227,25 @@ std::vector<std::vector<int>> PlacementDag::kinds(const PlanOptions& options, in
 
 std::span<const Move> PlacementDag::into(int placement) const {
   return {moves_.data() + into_begin_[placement], moves_.data() + into_begin_[placement + 1]};
+}
+
+// Goes backwards, so that every way leads to 0.
+std::vector<std::vector<const Move*>> PlacementDag::paths(size_t most) const {
+  std::vector<std::vector<const Move*>> found;
+  std::vector<const Move*> path;
+  const std::function<void(int)> go = [&](int placement) {
+    if (placement == 0) found.emplace_back(path.rbegin(), path.rend());
+    for (const Move& move : into(placement)) {
+      if (found.size() > most) return;
+      path.push_back(&move);
+      go(move.from);
+      path.pop_back();
+    }
+  };
+  for (int placement = 0; placement < size(); ++placement)
+    if (complete(placement)) go(placement);
+  if (found.size() > most) found.clear();
+  return found;
 }
 
 std::vector<std::vector<int>> PlacementDag::devices(std::span<const Move* const> path) const {

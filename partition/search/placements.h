@@ -49,12 +49,16 @@ class PlacementDag {
   // Placements are numbered by capacity, so that a move leads to a larger number; 0 is "none used yet".
   int size() const { return int(capacity_.size()); }
   bool complete(int placement) const { return complete_[size_t(placement)]; }
+  // Whether it has every way to use so many devices. Of an order or of crews, it has that one.
+  bool has_all() const { return has_all_; }
   double capacity(int placement) const {
     return capacity_[size_t(placement)];
   }  // sum of speeds of the used devices
   std::span<const Move> into(int placement) const;
   std::span<const Move> moves() const { return moves_; }
 
+  // Returns every path from 0 to a complete placement, or none where there are more than `most`.
+  std::vector<std::vector<const Move*>> paths(size_t most) const;
   // Returns the stages of a path from 0 to a complete placement, as lists of devices. Of a kind, the lowest
   // numbers come first.
   std::vector<std::vector<int>> devices(std::span<const Move* const> path) const;
@@ -66,6 +70,7 @@ class PlacementDag {
   std::vector<bool> complete_;
   std::vector<Move> moves_;      // by `to`
   std::vector<int> into_begin_;  // size() + 1, into moves_
+  bool has_all_ = false;
 };
 
 }  // namespace antichain

@@ -6,7 +6,6 @@
 namespace antichain {
 namespace {
 
-constexpr int most_states = 1000;
 constexpr double rounding = 1e-11;
 constexpr double none = std::numeric_limits<double>::infinity();
 constexpr int64_t price_of_a_boundary = 5;  // in the unit of CutScorer::spent()
@@ -42,33 +41,46 @@ bool is_whole(const AntichainDag& dag, const Profile& profile) {
 
 }  // namespace
 
-bool AllCuts::possible(const PlanOptions& options, const CutScorer& score, int stages) {
-  const std::span<const Move> moves = score.placements().moves();
-  return options.replicas.off() && int(moves.size()) == stages && score.dag().states() <= most_states &&
-         std::all_of(moves.begin(), moves.end(), [&](const Move& m) { return m.speed == moves[0].speed; });
-}
-
-AllCuts::AllCuts(const Profile& profile, const PlanOptions& options, const AntichainDag& dag, int stages)
-    : profile_(profile), options_(options), dag_(dag), stages_(stages), whole_(is_whole(dag, profile)) {
-  if (!options.cluster.devices.empty()) speed_ = options.cluster.devices[0].speed;
+AllCuts::AllCuts(const Profile& profile, const PlanOptions& options, const AntichainDag& dag,
+                 std::vector<const Move*> path)
+    : profile_(profile),
+      options_(options),
+      dag_(dag),
+      path_(std::move(path)),
+      stages_(int(path_.size())),
+      whole_(is_whole(dag, profile)),
+      least_(least_times(profile, options.cluster)) {
+  for (const Move* move : path_) add_works(*move);
   find_heads();
   find_rests();
 }
 
+void AllCuts::add_works(const Move& move) {
+  const Profile& times = options_.cluster.profile(move.profile, profile_);
+  overhead_s_.push_back(times.overhead_s / move.speed);
+  for (size_t stage = 0; stage < work_s_.size(); ++stage)
+    if (path_[stage]->profile == move.profile && path_[stage]->speed == move.speed)
+      return work_s_.push_back(std::vector(work_s_[stage]));
+  std::vector<double>& works_s = work_s_.emplace_back();
+  for (int state = 0; state < dag_.states(); ++state) {
+    double work_s = 0;
+    for (int n : dag_.down_set(state)) {
+      const NodeCost& cost = times.nodes[size_t(n)].cost;
+      work_s += cost.compute_s() + cost.update_s / options_.microbatches;
+    }
+    works_s.push_back(work_s / move.speed);
+  }
+}
+
 void AllCuts::find_heads() {
-  const LongestWays ways = longest_ways(profile_);
+  const LongestWays ways = longest_ways(least_);
   std::vector<bool> inside(profile_.nodes.size());
   for (int state = 0; state < dag_.states(); ++state) {
     std::fill(inside.begin(), inside.end(), false);
-    double work_s = 0, head_s = none;
-    for (int n : dag_.down_set(state)) {
-      const NodeCost& cost = profile_.nodes[size_t(n)].cost;
-      inside[size_t(n)] = true;
-      work_s += cost.compute_s() + cost.update_s / options_.microbatches;
-    }
+    for (int n : dag_.down_set(state)) inside[size_t(n)] = true;
+    double head_s = none;
     for (size_t n = 0; n < inside.size(); ++n)
       if (can_be_next(profile_, inside, n)) head_s = std::min(head_s, wait_s(ways, profile_.nodes[n]));
-    work_s_.push_back(work_s / speed_);
     head_s_.push_back(head_s);
   }
 }
@@ -80,15 +92,16 @@ double AllCuts::wait_s(const LongestWays& ways, const ProfileNode& node) const {
     const ProfileNode& from = profile_.nodes[size_t(input)];
     if (from.role == Role::input) continue;
     const double message_s = least_seconds(options_.cluster, from.cost.output_bytes);
-    there_s = std::max(there_s, (ways.there_s[size_t(input)] + profile_.overhead_s) / speed_ + message_s);
+    there_s = std::max(there_s, ways.there_s[size_t(input)] + least_.overhead_s + message_s);
     if (from.needs_gradient)
-      back_s = std::max(back_s, (ways.back_s[size_t(input)] + profile_.overhead_s) / speed_ + message_s);
+      back_s = std::max(back_s, ways.back_s[size_t(input)] + least_.overhead_s + message_s);
   }
   return there_s + back_s;
 }
 
-double AllCuts::stage_s(int from, int to) const {
-  const double work_s = work_s_[size_t(to)] - work_s_[size_t(from)] + 2 * profile_.overhead_s / speed_;
+double AllCuts::stage_s(int stage, int from, int to) const {
+  const std::vector<double>& works_s = work_s_[size_t(stage)];
+  const double work_s = works_s[size_t(to)] - works_s[size_t(from)] + 2 * overhead_s_[size_t(stage)];
   return (options_.microbatches * work_s + head_s_[size_t(from)]) * (1 - rounding);
 }
 
@@ -98,9 +111,9 @@ void AllCuts::find_rests() {
   for (int from = dag_.full() - 1; from >= 0; --from)
     for (int to = from + 1; to < dag_.states(); ++to) {
       if (!dag_.inside(from, to)) continue;
-      const double own_s = stage_s(from, to);
       for (int left = 1; left <= stages_; ++left)
-        rest_s(left, from) = std::min(rest_s(left, from), std::max(own_s, rest_s(left - 1, to)));
+        rest_s(left, from) =
+            std::min(rest_s(left, from), std::max(stage_s(stages_ - left, from, to), rest_s(left - 1, to)));
     }
 }
 
@@ -108,7 +121,7 @@ double AllCuts::least_step_s() const { return whole_ ? rest_s(stages_, dag_.empt
 
 // Says whether boundary b may be here, behind the one before it, for a step that is no longer.
 bool AllCuts::may_follow(int b, int from, int to, double step_s) const {
-  return dag_.inside(from, to) && stage_s(from, to) <= step_s && rest_s(stages_ - b, to) <= step_s;
+  return dag_.inside(from, to) && stage_s(b - 1, from, to) <= step_s && rest_s(stages_ - b, to) <= step_s;
 }
 
 // Takes all ways on from a boundary for equally long.
@@ -129,9 +142,16 @@ double AllCuts::share_searched(const ScoredCuts& best, const std::vector<int>& s
 bool AllCuts::search(CutScorer& score, ScoredCuts& best, int64_t budget) const {
   const int64_t begin = score.spent();
   int64_t boundaries = 0, look_at = budget / look_after_part;
-  Cuts cuts = best.cuts;
+  Cuts cuts{best.cuts.states, path_};
+  const auto take_if_better = [&](double limit_s) {
+    if (const std::optional<Score> found = score(cuts, limit_s); found && *found < best.score)
+      best = {cuts, *found};
+  };
   const int last = stages_ - 1;  // the last boundary that can move
-  cuts.states[size_t(last > 0 ? 1 : 0)] = dag_.empty();
+  if (last == 0)
+    take_if_better(none);
+  else
+    cuts.states[1] = dag_.empty();
   for (int b = 1; b > 0 && last > 0;) {
     const int64_t spent = score.spent() - begin + price_of_a_boundary * boundaries++;
     if (spent > budget) return false;
@@ -144,11 +164,10 @@ bool AllCuts::search(CutScorer& score, ScoredCuts& best, int64_t budget) const {
     if (to >= dag_.full()) {
       --b;
     } else if (may_follow(b, from, to, limit_s)) {
-      if (b < last) {
+      if (b < last)
         cuts.states[size_t(++b)] = to;
-      } else if (const std::optional<Score> found = score(cuts, limit_s); found && *found < best.score) {
-        best = {cuts, *found};
-      }
+      else
+        take_if_better(limit_s);
     }
   }
   return whole_;

@@ -32,7 +32,7 @@ class CutAndOrderSearch {
       : profile_(profile),
         policy_(policy),
         options_(on_so_many(options, policy, options.stages)),
-        by_device_(one_device_a_stage(options_, policy)),
+        by_device_(priced(one_device_a_stage(options_, policy))),
         limits_(limits),
         priced_(with_updates(profile, options.microbatches)),
         search_(priced_, by_device_),
@@ -91,6 +91,12 @@ class CutAndOrderSearch {
       try_order(start, {}, first_effort * more_);
   }
 
+  // Returns the options for a search that counts updates.
+  static PlanOptions priced(PlanOptions options) {
+    options.cluster.profiles = with_updates(options.cluster.profiles, options.microbatches);
+    return options;
+  }
+
   Plan plan_of(const Cuts& cuts) const {
     return on_its_ranks(search_.plan_of({best_.dag, best_.placements, cuts, 0}), options_, policy_);
   }
@@ -108,7 +114,7 @@ class CutAndOrderSearch {
     return device;
   }
   PipelineTimes times(const StageSums& sums, const std::vector<int>& device) const {
-    return pipeline_times(sums, options_.cluster, device, profile_.overhead_s, options_.microbatches);
+    return pipeline_times(sums, options_.cluster, device, options_.microbatches);
   }
 
   void by_bound() {

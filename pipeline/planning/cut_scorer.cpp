@@ -46,8 +46,11 @@ const CutScorer::Bits& CutScorer::down_set(int state) {
 }
 
 // A stage has what one state has beyond the other.
-const StagePart& CutScorer::part(int from_state, int to_state, bool replicated) {
-  const int64_t key = (int64_t(from_state) * dag_.states() + to_state) * 2 + replicated;
+const StagePart& CutScorer::part(int from_state, int to_state, const Move& move) {
+  const Cluster& cluster = options_.cluster;
+  const bool replicated = move.replicas > 1;
+  int64_t key = (int64_t(from_state) * dag_.states() + to_state) * 2 + replicated;
+  key = key * int64_t(cluster.profiles.size() + 1) + move.profile + 1;
   const auto found = parts_.find(key);
   if (found != parts_.end()) return found->second;
   const Bits &before = down_set(from_state), &after = down_set(to_state);
@@ -55,7 +58,8 @@ const StagePart& CutScorer::part(int from_state, int to_state, bool replicated) 
   for (size_t w = 0; w < after.size(); ++w)
     for (uint64_t added = after[w] & ~before[w]; added != 0; added &= added - 1)
       nodes.push_back(int(w * 64) + std::countr_zero(added));
-  return parts_.emplace(key, add_.part(std::move(nodes), replicated)).first->second;
+  const Profile& times = cluster.profile(move.profile, profile_);
+  return parts_.emplace(key, add_.part(std::move(nodes), replicated, times)).first->second;
 }
 
 int64_t CutScorer::beside_bytes(int rank) const {
@@ -64,7 +68,7 @@ int64_t CutScorer::beside_bytes(int rank) const {
 
 // A stage that does not fit recomputes what takes least time, if that makes it fit.
 const StagePart& CutScorer::fitting(int from_state, int to_state, const Move& move, int first_rank) {
-  const StagePart& whole = part(from_state, to_state, move.replicas > 1);
+  const StagePart& whole = part(from_state, to_state, move);
   if (!options_.recompute || move.memory_bytes == 0) return whole;
   StageSeat seat = seat_of(move);
   if (!by_stage()) {  // what crosses here is what neighbours exchange, or a little more
@@ -97,6 +101,7 @@ const StageSums& CutScorer::add_up(const Cuts& cuts) {
 }
 
 bool CutScorer::fits(const StageSums& sums, const Cuts& cuts) const {
+  if (std::ranges::any_of(sums.stages, &StageSum::barred)) return false;
   if (!by_stage()) return true;
   for (size_t s = 0; s < cuts.moves.size(); ++s)
     if (const int64_t limit = cuts.moves[s]->memory_bytes;
@@ -148,7 +153,7 @@ StepEstimate& CutScorer::estimate_of(const Cuts& cuts) {
   const auto found = estimates_.find(cuts.moves);
   if (found != estimates_.end()) return found->second;
   if (estimates_.size() >= most_estimates) estimates_.clear();
-  StepEstimate estimate(policy_, options_.microbatches, options_.cluster, ranks_of(cuts), profile_.overhead_s,
+  StepEstimate estimate(policy_, options_.microbatches, options_.cluster, ranks_of(cuts),
                         options_.shard_optimiser);
   spent_ += 40 * estimate.actions();
   return estimates_.emplace(cuts.moves, std::move(estimate)).first->second;

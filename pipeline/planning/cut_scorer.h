@@ -51,9 +51,9 @@ class CutScorer {
   // a stage (pipeline/planning/chunks.h).
   CutScorer(const Profile&, const PlanOptions&, const Policy&, const AntichainDag&, const PlacementDag&);
 
-  // Returns nothing when a stage is empty or does not fit a device of its own, states are not nested, or a
-  // replica has no micro-batch. Returns nothing as well when more than `lacking_bytes` are lacking, or as
-  // many and the step is certainly longer than `limit_s`.
+  // Returns nothing when a stage is empty, is barred on its device or does not fit one of its own, states are
+  // not nested, or a replica has no micro-batch. Returns nothing as well when more than `lacking_bytes` are
+  // lacking, or as many and the step is certainly longer than `limit_s`.
   std::optional<Score> operator()(const Cuts&, double limit_s = std::numeric_limits<double>::infinity(),
                                   int64_t lacking_bytes = std::numeric_limits<int64_t>::max());
   // From now on cuts are scored by this time in seconds instead of the policy's estimated step. One call of
@@ -77,7 +77,7 @@ class CutScorer {
  private:
   using Bits = std::vector<uint64_t>;
   const Bits& down_set(int state);
-  const StagePart& part(int from_state, int to_state, bool replicated);
+  const StagePart& part(int from_state, int to_state, const Move&);
   const StagePart& fitting(int from_state, int to_state, const Move&, int first_rank);
   const StageSums& add_up(const Cuts&);
   bool by_stage() const { return options_.chunks == 1 && options_.beside_bytes.empty(); }
@@ -107,7 +107,7 @@ class CutScorer {
   const PlacementDag& placements_;
   StageAdder add_;
   std::vector<Bits> down_sets_;  // per state, over profile nodes; empty until asked for
-  // Parts are by the states at their ends, and whether they are replicated.
+  // Parts are by the states at their ends, whether they are replicated, and the kind of device.
   std::unordered_map<int64_t, StagePart> parts_;
   // Those of stages that recompute what they have to, by the same states and the index of the move.
   std::map<std::pair<int64_t, int64_t>, StagePart> fitting_;

@@ -75,6 +75,9 @@ class AllPlans {
     for (size_t i = 0; i < may_recompute_.size(); ++i)
       if (again >> i & 1)
         stages[size_t(stage_of[size_t(may_recompute_[i])])].recomputed.push_back(may_recompute_[i]);
+    const Profile& times = options_.cluster.profile(options_.cluster.device(0).profile, profile_);
+    const auto barred = [&](const PlanStage& stage) { return sum_of(profile_, times, stage.nodes).barred; };
+    if (std::ranges::any_of(stages, barred)) return;
     Plan plan =
         finish_plan(profile_, options_, std::move(stages), name_of(Method::antichain), int64_t(cuts_.size()));
     const Schedule schedule = make_flowing_schedule(profile_, plan, policy_, options_.microbatches);

@@ -34,7 +34,9 @@ constexpr int64_t climb_budget = 4'000'000, all_cuts_budget = 12'000'000, wander
 constexpr int64_t walk_budget = 4'000'000;  // of wandering, after which it goes on only if it found something
 constexpr size_t most_climbs = 4;           // of each search, from different candidates
 constexpr size_t most_promising = 3;        // searches to climb in
-constexpr int few_states = 20'000;          // with which more searches are cheap
+// Orders of devices, of which all cuts are tried, and pairs of states that are looked at for that.
+constexpr int64_t most_paths = 24, most_pairs = 4'000'000;
+constexpr int few_states = 20'000;  // with which more searches are cheap
 constexpr double slacks[] = {0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2};
 
 // Returns crews of stages and devices as even as they go.
@@ -67,6 +69,7 @@ class MakespanSearch {
         options_(options),
         policy_(policy),
         priced_(with_updates(profile, options.microbatches)),
+        priced_kinds_(with_updates(options.cluster.profiles, options.microbatches)),
         nodes_(int(std::count_if(profile.nodes.begin(), profile.nodes.end(),
                                  [](const ProfileNode& node) { return node.role != Role::input; }))) {}
 
@@ -145,6 +148,7 @@ class MakespanSearch {
     grounds_.push_back(std::make_unique<Ground>());
     Ground& ground = *grounds_.back();
     ground.options = one_device_a_stage(options, policy_);
+    ground.options.cluster.profiles = priced_kinds_;
     ground.search = std::make_shared<AntichainSearch>(priced_, ground.options);
     ground.best = ground.search->best();
     ground.score =
@@ -213,18 +217,28 @@ class MakespanSearch {
 
   void try_all(Ground& ground) {
     const int stages = int(ground.found[0].cuts.moves.size());
-    if ((policy_.halves && !by_program()) || options_.chunks > 1 || known_.count(stages) > 0 ||
-        !AllCuts::possible(options_, *ground.score, stages))
+    const AntichainDag& dag = *ground.best->dag;
+    const PlacementDag& placements = *ground.best->placements;
+    if ((policy_.halves && !by_program()) || options_.chunks > 1 || !options_.replicas.off() ||
+        known_.count(stages) > 0 || dag.states() > AllCuts::most_states)
       return;
-    const AllCuts all(profile_, ground.options, *ground.best->dag, stages);
+    const int64_t pairs = int64_t(dag.states()) * dag.states();
+    const std::vector<std::vector<const Move*>> paths =
+        placements.paths(size_t(std::clamp<int64_t>(most_pairs / pairs, 1, most_paths)));
+    if (paths.empty()) return;
     Known& known = known_[stages];
-    if (by_program()) {  // messages are estimated, so that nothing is proved
-      all.search(*ground.score, ground.found[0], all_cuts_budget);
-      return;
+    bool done = true;
+    double least_step_s = std::numeric_limits<double>::infinity();
+    const int64_t end = ground.score->spent() + all_cuts_budget;
+    for (const std::vector<const Move*>& path : paths) {
+      const AllCuts all(profile_, options_, dag, path);
+      least_step_s = std::min(least_step_s, all.least_step_s());
+      if (!by_program() && all.least_step_s() > grounds_[0]->found[0].score.step_s) continue;
+      done &=
+          all.search(*ground.score, ground.found[0], end - ground.score->spent()) && ground.score->exact();
     }
-    known.least_step_s = all.least_step_s();
-    known.done = known.least_step_s > grounds_[0]->found[0].score.step_s ||
-                 (all.search(*ground.score, ground.found[0], all_cuts_budget) && ground.score->exact());
+    // Where programs count, messages are estimated, so that nothing is proved.
+    if (!by_program() && placements.has_all()) known = {least_step_s, done};
   }
 
   // Concludes from what is known about every number of stages there may be.
@@ -294,6 +308,7 @@ class MakespanSearch {
   PlanOptions options_;
   const Policy policy_;
   const Profile priced_;
+  const std::vector<KindProfile> priced_kinds_;
   const int nodes_;  // without inputs
   std::vector<std::unique_ptr<Ground>> grounds_;
   std::optional<Plan> best_;

@@ -25,26 +25,32 @@ namespace antichain {
 // Returns the same network with every node's share of its update in its backward. Planners should balance
 // this.
 Profile with_updates(const Profile&, int microbatches);
+std::vector<KindProfile> with_updates(const std::vector<KindProfile>&, int microbatches);
 
-// LongestWays has figures for each node, on a device of speed 1 and without overhead: the longest way of one
-// micro-batch's forward from a source to this node's end, from there to the beginning of its backward, and of
-// its gradient from there to a source, the last node's update included. Transfers take no time.
+// Returns the same network with each time of each node on whichever of the cluster's devices does it fastest,
+// and the least overhead. No stage of any plan takes less than its nodes do here.
+Profile least_times(const Profile&, const Cluster&);
+
+// LongestWays has figures for each node, without overhead: the longest way of one micro-batch's forward from
+// a source to this node's end, from there to the beginning of its backward, and of its gradient from there to
+// a source, the last node's update included. Transfers take no time.
 struct LongestWays {
   std::vector<double> there_s, trip_s, back_s;
 };
 // `halves` says that the schedule parts backwards into I and W. Then a gradient goes on after the I.
 LongestWays longest_ways(const Profile&, bool halves = false);
 
-// Returns the largest bound of a node, of which a rank does so many micro-batches, on the fastest device. It
-// is for the period, or else for a step from an empty pipeline. Write f, i, w and u for the node's forward,
-// input half, weight half and update. From its first forward to its update a rank takes at least
+// Returns the largest bound of a node, of which a rank does so many micro-batches, where times are the least
+// on any device. It is for the period, or else for a step from an empty pipeline. Write f, i, w and u for the
+// node's forward, input half, weight half and update. From its first forward to its update a rank takes at
+// least
 //
 //   M (f + i + w) + u, as that is its work
 //   f + trip + M (i + w) + u, as no backward begins before the first micro-batch is back
 //   M f + trip + i + w + u, as the last micro-batch has to come back, too.
 //
 // A step has in addition the way there, and after the last input half the way back to a source.
-double node_bound_s(const Profile&, int microbatches, double fastest, bool halves, Objective);
+double node_bound_s(const Profile&, int microbatches, bool halves, Objective);
 
 // Returns the bound for any method's plan and any order that trains: of the period where that is the
 // objective, and else of the step. `halves` is as above. It takes the search for the smallest bottleneck of

@@ -21,12 +21,12 @@ void check(const Plan& plan) {
 }  // namespace
 
 PipelineTimes pipeline_times(const StageSums& sums, const Cluster& cluster, const std::vector<int>& device,
-                             double overhead_s, int microbatches) {
+                             int microbatches) {
   PipelineTimes times{.microbatches = microbatches};
   std::map<int, int> rank_on;
   for (size_t s = 0; s < sums.stages.size(); ++s) {
     times.rank_of.push_back(rank_on.emplace(device[s], int(rank_on.size())).first->second);
-    times.stages.push_back(stage_times(sums.stages[s], overhead_s, cluster.device(device[s]).speed));
+    times.stages.push_back(stage_times(sums.stages[s], cluster.device(device[s]).speed));
   }
   std::map<std::pair<int, int>, int> link_between;
   const auto transfer = [&](int from_stage, int to_stage, int64_t bytes, int messages) {
@@ -50,8 +50,13 @@ PipelineTimes pipeline_times(const Profile& profile, const Plan& plan, const Clu
   std::vector<int> device;
   for (const PlanStage& stage : plan.stages) device.push_back(plan.device_of(stage.ranks.front()));
   StageAdder add(profile);
-  const StageSums& sums = add(plan.stage_of(int(profile.nodes.size())), int(plan.stages.size()));
-  return pipeline_times(sums, cluster, device, profile.overhead_s, microbatches);
+  StageSums sums = add(plan.stage_of(int(profile.nodes.size())), int(plan.stages.size()));
+  for (size_t s = 0; s < plan.stages.size(); ++s) {
+    const PlanStage& stage = plan.stages[s];
+    const Profile& times = times_of(stage, plan, profile, cluster);
+    sums.stages[s] = sum_of(profile, times, stage.nodes, stage.recomputed);
+  }
+  return pipeline_times(sums, cluster, device, microbatches);
 }
 
 OrderEstimate::OrderEstimate(PipelineTimes times) { set(std::move(times)); }

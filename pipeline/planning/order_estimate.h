@@ -36,9 +36,9 @@ struct PipelineTimes {
 };
 // Throws Error for a plan with replicas.
 PipelineTimes pipeline_times(const Profile&, const Plan&, const Cluster&, int microbatches);
-// Stage s is on device[s], and a rank has all stages of its device; `overhead_s` is the profile's.
+// Stage s is on device[s], whose kind its sum is of, and a rank has all stages of its device.
 PipelineTimes pipeline_times(const StageSums&, const Cluster&, const std::vector<int>& device,
-                             double overhead_s, int microbatches);
+                             int microbatches);
 
 // A Computing is an F, B, I or W. A RankOrder has all that one rank computes.
 struct Computing {

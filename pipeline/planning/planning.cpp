@@ -67,6 +67,7 @@ void check_policy(const Policy& policy, const PlanOptions& options) {
 
 Plan plan_network(const Profile& profile, const PlanOptions& options, Method method, const Policy& policy) {
   check_policy(policy, options);
+  if (method == Method::antichain) check_kinds(options, profile);
   const bool by_step = of_a_step(options.objective), exact = method == Method::antichain;
   PlanOptions asked = on_so_many(options, policy, options.stages);
   if (!exact) asked.together.clear();  // the others cut anywhere

@@ -21,20 +21,19 @@ constexpr int64_t nothing_ns = std::numeric_limits<int64_t>::min() / 4;
 // A time is rounded down, because sums of it are to stay below the sum of the times.
 int64_t whole_ns(double seconds) { return int64_t(std::floor(seconds * 1e9)); }
 
-// RoundTripBound has the sums and waits of every down-set, in nanoseconds on the fastest device.
+// RoundTripBound has the sums and waits of every down-set, in nanoseconds.
 class RoundTripBound {
  public:
   RoundTripBound(const Profile& profile, const PlanOptions& options, const AntichainDag& dag)
       : profile_(profile), dag_(dag), M_(options.microbatches), stages_(options.stages) {
-    const double speed = options.cluster.fastest_speed();
     const CutGraph& graph = dag.graph();
     const size_t nodes = size_t(graph.size());
     std::vector<int64_t> load(nodes), idle(nodes), way(nodes), last(nodes);
     both_.resize(nodes);
     for (size_t n = 0; n < nodes; ++n) {
       const NodeCost& cost = profile.nodes[size_t(graph.nodes[n].front())].cost;
-      const int64_t f = whole_ns(cost.forward_s / speed), i = whole_ns(cost.backward_input_s / speed),
-                    w = whole_ns(cost.backward_weight_s / speed), u = whole_ns(cost.update_s / speed);
+      const int64_t f = whole_ns(cost.forward_s), i = whole_ns(cost.backward_input_s),
+                    w = whole_ns(cost.backward_weight_s), u = whole_ns(cost.update_s);
       load[n] = M_ * (f + i + w) + u;
       idle[n] = load[n] - (M_ - 1) * f;
       both_[n] = f + i;
@@ -43,7 +42,7 @@ class RoundTripBound {
     }
     load_ = dag.sums(load), idle_ = dag.sums(idle), way_ = dag.sums(way), last_ = dag.sums(last);
     both_of_ = dag.sums(both_);
-    overhead_ns_ = whole_ns(profile.overhead_s / speed);
+    overhead_ns_ = whole_ns(profile.overhead_s);
     find_waists();
     find_ways();
     list_classes();
@@ -230,7 +229,7 @@ double round_trip_bound_s(const Profile& profile, const PlanOptions& options, co
                           double known_s) {
   double in_all_s = 0;
   for (const ProfileNode& node : profile.nodes) in_all_s += node.cost.compute_s() + node.cost.update_s;
-  if (options.microbatches * in_all_s / options.cluster.fastest_speed() * 1e9 > most_ns) return known_s;
+  if (options.microbatches * in_all_s * 1e9 > most_ns) return known_s;
   const double precision = dag.states() <= few_down_sets ? fine : coarse;
   RoundTripBound trips(profile, options, dag);
   int64_t low = whole_ns(known_s), high = trips.in_one_stage_ns();  // which is possible

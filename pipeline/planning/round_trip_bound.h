@@ -29,8 +29,9 @@
 namespace antichain {
 
 // Returns a bound in seconds on the period, and so on the step, of all plans without replicas that give each
-// of at most options.stages ranks one stage. It is at least `known_s`, which is another such bound. `dag` has
-// all down-sets of the network.
-double round_trip_bound_s(const Profile&, const PlanOptions&, const AntichainDag&, double known_s);
+// of at most options.stages ranks one stage. It is at least `known_s`, which is another such bound. The times
+// are the least on any device (least_times in pipeline/planning/makespan_bound.h), and `dag` has all
+// down-sets of the network.
+double round_trip_bound_s(const Profile& least, const PlanOptions&, const AntichainDag&, double known_s);
 
 }  // namespace antichain

@@ -157,6 +157,8 @@ std::optional<Plan> ScheduleChoice::search(const Profile& profile, const PlanOpt
   if (!recomputation.given()) return search_cuts(profile, asked, method, width);
   const Profile costs = recomputing(profile, recomputation);
   PlanOptions less = asked;
+  less.cluster.profiles =
+      changed(less.cluster.profiles, [&](const Profile& kind) { return recomputing(kind, recomputation); });
   if (method != Method::antichain)  // it would refuse by those costs
     for (Device& device : less.cluster.devices) device.memory_bytes *= roomy;
   for (int searches = 0; searches < most_searches_recomputing; ++searches) {

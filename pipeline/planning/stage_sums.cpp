@@ -13,36 +13,29 @@ int64_t StageSums::bytes() const {
   return bytes;
 }
 
-StageTimes stage_times(const StageSum& sum, double overhead_s, double speed) {
-  return {(sum.forward_s + overhead_s) / speed, (sum.backward_s + overhead_s) / speed,
-          (sum.backward_input_s + overhead_s) / speed, (sum.late_weight_s + overhead_s) / speed,
-          sum.update_s / speed};
-}
-
 StageAdder::StageAdder(const Profile& profile) : profile_(profile), stage_of_(profile.nodes.size(), -1) {
   const std::vector<std::vector<int>> consumers = profile.consumers();
   for (size_t n = 0; n < profile.nodes.size(); ++n) {
     const NodeCost& cost = profile.nodes[n].cost;
     const size_t begin = consumers_.size();
     consumers_.insert(consumers_.end(), consumers[n].begin(), consumers[n].end());
-    nodes_.push_back({.sum = sum_of(cost),
-                      .output_bytes = cost.output_bytes,
+    nodes_.push_back({.output_bytes = cost.output_bytes,
                       .needs_gradient = profile.nodes[n].needs_gradient,
                       .begin = begin,
                       .end = consumers_.size()});
   }
 }
 
-StagePart StageAdder::part(std::vector<int> nodes, bool replicated) const {
+StagePart StageAdder::part(std::vector<int> nodes, bool replicated, const Profile& times) const {
   StagePart part{.nodes = std::move(nodes)};
+  part.sum = sum_of(profile_, times, part.nodes);
   for (int n : part.nodes) {
-    part.sum.add(nodes_[size_t(n)].sum);
     const auto elsewhere = [&](int c) { return !std::ranges::binary_search(part.nodes, c); };
     const std::span<const int> all = consumers(nodes_[size_t(n)]);
     if (std::any_of(all.rbegin(), all.rend(), elsewhere)) part.leaving.push_back(n);  // mostly the last is
   }
-  add_shared(part.sum, profile_, part.nodes);
-  if (replicated) part.buckets = gradient_buckets(profile_, part.nodes, bucket_count(profile_, part.nodes));
+  if (replicated)
+    part.buckets = gradient_buckets(profile_, times, part.nodes, bucket_count(profile_, part.nodes));
   return part;
 }
 
@@ -77,7 +70,7 @@ const StageSums& StageAdder::operator()(const std::vector<int>& stage_of, int st
     std::vector<int> nodes;
     for (size_t n = 0; n < stage_of.size(); ++n)
       if (stage_of[n] == s) nodes.push_back(int(n));
-    parts.push_back(part(std::move(nodes), !replicated.empty() && replicated[size_t(s)]));
+    parts.push_back(part(std::move(nodes), !replicated.empty() && replicated[size_t(s)], profile_));
   }
   for (const StagePart& part : parts) of_cut.push_back(&part);
   return (*this)(of_cut);

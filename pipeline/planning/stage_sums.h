@@ -7,23 +7,9 @@
 #include <span>
 #include <vector>
 
-#include "partition/plan/stage_cost.h"
-#include "pipeline/schedule/gradient_buckets.h"
+#include "pipeline/simulate/action_seconds.h"
 
 namespace antichain {
-
-// StageTimes are what the actions of a stage take on one device, in seconds.
-struct StageTimes {
-  double forward_s = 0, backward_s = 0, input_s = 0, weight_s = 0, update_s = 0;
-  double of(Verb verb) const {  // of an action that computes
-    if (verb == Verb::forward) return forward_s;
-    if (verb == Verb::backward) return backward_s;
-    return verb == Verb::backward_input ? input_s : weight_s;
-  }
-  bool operator==(const StageTimes&) const = default;
-};
-// `overhead_s` is the profile's.
-StageTimes stage_times(const StageSum&, double overhead_s, double speed);
 
 // Traffic is that of one micro-batch: tensors go from the earlier stage to the later one, and gradients come
 // back.
@@ -54,20 +40,20 @@ struct StagePart {
 class StageAdder {
  public:
   explicit StageAdder(const Profile&);  // keeps a reference
-  StagePart part(std::vector<int> nodes, bool replicated) const;
+  // `times` is the profile of the stage's devices.
+  StagePart part(std::vector<int> nodes, bool replicated, const Profile& times) const;
   // The parts are those of one cut, in the order of its stages. The result holds until the next call.
   const StageSums& operator()(const std::vector<const StagePart*>& parts);
-  // Does the same for a stage per node, −1 for inputs. `replicated` says which stages have replicas; none
-  // where it is empty.
+  // Does the same for a stage per node, −1 for inputs, with the network's own times. `replicated` says which
+  // stages have replicas; none where it is empty.
   const StageSums& operator()(const std::vector<int>& stage_of, int stages,
                               const std::vector<bool>& replicated = {});
   // Returns how many consumers of tensors the last call looked at.
   int64_t looked_at() const { return looked_at_; }
 
  private:
-  // What a node adds to its stage, and its consumers, ascending: consumers_[begin] to consumers_[end - 1].
+  // A node's consumers ascend: consumers_[begin] to consumers_[end - 1].
   struct Node {
-    StageSum sum;
     int64_t output_bytes = 0;
     bool needs_gradient = false;
     size_t begin = 0, end = 0;

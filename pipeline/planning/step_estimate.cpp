@@ -36,9 +36,8 @@ Link best_of(const Link& a, const Link& b) {
 }  // namespace
 
 StepEstimate::StepEstimate(const Policy& policy, int microbatches, const Cluster& cluster, const Ranks& ranks,
-                           double overhead_s, bool sharded)
+                           bool sharded)
     : microbatches_(microbatches),
-      overhead_s_(overhead_s),
       sharded_(sharded),
       ranks_(ranks.device.size()),
       within_node_(cluster.within_node),
@@ -178,7 +177,8 @@ void StepEstimate::set(const StageSums& sums) {
   for (size_t s = 0; s < stages_.size(); ++s) {
     Stage& stage = stages_[s];
     const StageSum& sum = sums.stages[s];
-    stage.times = stage_times(sum, overhead_s_, stage.fastest);
+    stage.times = stage_times(sum, stage.fastest);
+    stage.overhead_s = sum.overhead_s;
     const UpdateTimes times =
         update_times(stage.times.update_s, all_reduce_s(sum.param_bytes, stage.replicas, *stage.reduce_link),
                      stage.replicas, sharded_);
@@ -188,7 +188,7 @@ void StepEstimate::set(const StageSums& sums) {
     stage.last_reduce_s = stage.buckets.empty() ? 0 : stage.reduce_s * stage.buckets.back().share;
     for (int i = stage.first_seat; i < stage.first_seat + stage.replicas; ++i) {
       SeatEstimate& seat = seats_[size_t(i)];
-      seat.times = stage_times(sum, overhead_s_, rank_of(seat).speed);
+      seat.times = stage_times(sum, rank_of(seat).speed);
     }
   }
 }
@@ -227,7 +227,7 @@ double StepEstimate::added_up_s(const Stage& stage) const {
   for (const GradientBucket& bucket : stage.buckets) {
     for (int i = stage.first_seat; i < stage.first_seat + stage.replicas; ++i) {
       const SeatEstimate& seat = seats_[size_t(i)];
-      const double overhead_s = overhead_s_ / ranks_[size_t(seat.rank)].speed;
+      const double overhead_s = stage.overhead_s / ranks_[size_t(seat.rank)].speed;
       const double part = seat.last == Verb::backward ? bucket.of_backward : bucket.of_weights;
       done_s = std::max(done_s, seat.last_begin_s + passed_s(seat.times.of(seat.last), overhead_s, part));
     }

@@ -39,10 +39,9 @@ struct Ranks {
 
 class StepEstimate {
  public:
-  // `overhead_s` is the profile's. There are at least as many micro-batches as any stage has ranks. Throws
-  // Error where the policy's orders deadlock when every stage needs the one before it.
-  StepEstimate(const Policy&, int microbatches, const Cluster&, const Ranks&, double overhead_s,
-               bool sharded = false);
+  // There are at least as many micro-batches as any stage has ranks. Throws Error where the policy's orders
+  // deadlock when every stage needs the one before it.
+  StepEstimate(const Policy&, int microbatches, const Cluster&, const Ranks&, bool sharded = false);
 
   // Sets the cut that the calls below are about.
   void set(const StageSums&);
@@ -86,7 +85,8 @@ class StepEstimate {
     int first_seat = 0, replicas = 1;
     double fastest = 1;
     const Link* reduce_link = nullptr;
-    StageTimes times;  // on the fastest of its devices
+    StageTimes times;       // on the fastest of its devices
+    double overhead_s = 0;  // of an action on a device of speed 1
     // Links' times are the same on any; last_reduce_s is that of the last bucket, which no backward hides.
     double reduce_s = 0, last_reduce_s = 0, gather_s = 0;
     std::vector<GradientBucket> buckets;
@@ -126,7 +126,6 @@ class StepEstimate {
   static constexpr double no_way_s = -1;
 
   const int microbatches_;
-  const double overhead_s_;
   const bool sharded_;
   std::vector<Stage> stages_;
   std::vector<SeatEstimate> seats_;  // stage by stage

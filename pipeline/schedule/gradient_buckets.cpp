@@ -25,21 +25,22 @@ int bucket_count(const Profile& profile, const std::vector<int>& nodes) {
   return int(std::clamp<int64_t>(bytes / least_bytes, 1, most));
 }
 
-std::vector<GradientBucket> gradient_buckets(const Profile& profile, const std::vector<int>& nodes,
-                                             int count) {
+std::vector<GradientBucket> gradient_buckets(const Profile& profile, const Profile& times,
+                                             const std::vector<int>& nodes, int count) {
   int left = nodes_with_weights(profile, nodes);  // nodes with weights that are in no bucket yet
   ANTICHAIN_CHECK(count >= 1 && count <= std::max(left, 1), "each bucket has a node with weights");
-  const StageSum all = sum_of(profile, nodes);
+  const StageSum all = sum_of(profile, times, nodes);
   StageSum passed;
   std::vector<GradientBucket> buckets(1);
   const auto part = [](double some_s, double all_s) { return all_s > 0 ? std::min(some_s / all_s, 1.) : 1.; };
   for (int i = int(nodes.size()) - 1; i >= 0; --i) {
-    const NodeCost& cost = profile.nodes[size_t(nodes[size_t(i)])].cost;
+    const size_t n = size_t(nodes[size_t(i)]);
+    const StageSum node = sum_of(profile.nodes[n], times.nodes[n]);
     GradientBucket& bucket = buckets.back();
-    bucket.bytes += cost.param_bytes;
-    passed.add(sum_of(cost));
+    bucket.bytes += node.param_bytes;
+    passed.add(node);
     const int wanted = count - int(buckets.size());  // buckets after this one
-    if (cost.param_bytes == 0 || wanted == 0) continue;
+    if (node.param_bytes == 0 || wanted == 0) continue;
     --left;
     const bool full = double(passed.param_bytes) * count >= double(all.param_bytes) * double(buckets.size());
     if (!full && left > wanted) continue;

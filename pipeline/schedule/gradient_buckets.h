@@ -31,8 +31,13 @@ struct GradientBucket {
 int bucket_count(const Profile&, const std::vector<int>& nodes);
 
 // Returns so many buckets of about equal bytes; each has a node with weights. `count` is at most the number
-// of such nodes, or 1.
-std::vector<GradientBucket> gradient_buckets(const Profile&, const std::vector<int>& nodes, int count);
+// of such nodes, or 1. `times` is the profile of the stage's devices.
+std::vector<GradientBucket> gradient_buckets(const Profile&, const Profile& times,
+                                             const std::vector<int>& nodes, int count);
+inline std::vector<GradientBucket> gradient_buckets(const Profile& profile, const std::vector<int>& nodes,
+                                                    int count) {
+  return gradient_buckets(profile, profile, nodes, count);
+}
 
 // Returns how many buckets one rank's list has for the stage: 1 for a plain all-reduce, 0 without any.
 int buckets_in(const std::vector<Action>& of_rank, int stage);

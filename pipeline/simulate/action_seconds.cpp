@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "framework/error.h"
-#include "partition/plan/stage_cost.h"
 
 namespace antichain {
 namespace {
@@ -23,7 +24,20 @@ double all_reduce_s(const PlanStage& stage, const Plan& plan, int64_t param_byte
   return antichain::all_reduce_s(param_bytes, int(devices.size()), cluster.link(devices));
 }
 
+[[noreturn]] void refuse_barred(const PlanStage& stage, const Plan& plan, const Profile& times) {
+  const auto barred = std::ranges::find_if(stage.nodes, [&](int n) { return times.nodes[size_t(n)].barred; });
+  throw Error(fmt::format("the plan puts node {} on device {}, whose profile bars it",
+                          times.nodes[size_t(*barred)].name, plan.device_of(stage.ranks.front())),
+              "plan again for this cluster, by the method antichain, or correct \"barred\" in the profile");
+}
+
 }  // namespace
+
+StageTimes stage_times(const StageSum& sum, double speed) {
+  return {(sum.forward_s + sum.overhead_s) / speed, (sum.backward_s + sum.overhead_s) / speed,
+          (sum.backward_input_s + sum.overhead_s) / speed, (sum.late_weight_s + sum.overhead_s) / speed,
+          sum.update_s / speed};
+}
 
 const Profile& times_of(const PlanStage& stage, const Plan& plan, const Profile& own,
                         const Cluster& cluster) {
@@ -40,39 +54,29 @@ const Profile& times_of(const PlanStage& stage, const Plan& plan, const Profile&
 }
 
 ActionSeconds::ActionSeconds(const Plan& plan, const Profile& profile, const Cluster& cluster,
-                             const Schedule& schedule)
-    : overhead_s_(profile.overhead_s) {
+                             const Schedule& schedule) {
   for (int rank = 0; rank < plan.ranks(); ++rank)
     speed_.push_back(cluster.device(device_of(plan, rank, cluster)).speed);
   for (const PlanStage& stage : plan.stages) {
     const Profile& times = times_of(stage, plan, profile, cluster);
+    const StageSum sum = sum_of(profile, times, stage.nodes, stage.recomputed);
+    if (sum.barred) refuse_barred(stage, plan, times);
     const size_t rank = size_t(stage.ranks.front());
     const int buckets =
         rank < schedule.ranks.size() ? buckets_in(schedule.ranks[rank], int(of_stage_.size())) : 1;
-    buckets_.push_back(buckets > 1 ? gradient_buckets(profile, stage.nodes, buckets)
+    buckets_.push_back(buckets > 1 ? gradient_buckets(profile, times, stage.nodes, buckets)
                                    : std::vector<GradientBucket>(1));
-    NodeCost sum;
-    for (int n : stage.nodes) {
-      const NodeCost& cost = times.nodes[size_t(n)].cost;
-      sum.forward_s += cost.forward_s;
-      sum.backward_input_s += cost.backward_input_s;
-      sum.backward_weight_s += cost.backward_weight_s;
-      sum.backward_parted_s += cost.backward_parted_s;
-      sum.update_s += cost.update_s;
-      sum.param_bytes += profile.nodes[size_t(n)].cost.param_bytes;
-    }
-    for (const int n : stage.recomputed) sum.backward_input_s += times.nodes[size_t(n)].cost.forward_s;
     ByVerb& s = of_stage_.emplace_back();
-    s[size_t(Verb::forward)] = sum.forward_s + profile.overhead_s;
-    s[size_t(Verb::backward)] = sum.backward_s() + profile.overhead_s;
-    s[size_t(Verb::backward_input)] = sum.backward_input_s + profile.overhead_s;
-    s[size_t(Verb::backward_weight)] = sum.late_weight_s() + profile.overhead_s;
-    const UpdateTimes updates = update_times(sum.update_s + copies_update_s(times, stage.nodes),
-                                             all_reduce_s(stage, plan, sum.param_bytes, cluster),
-                                             int(stage.ranks.size()), plan.shard_optimiser);
+    const StageTimes its = stage_times(sum, 1);
+    for (const Verb verb : {Verb::forward, Verb::backward, Verb::backward_input, Verb::backward_weight})
+      s[size_t(verb)] = its.of(verb);
+    const UpdateTimes updates =
+        update_times(its.update_s, all_reduce_s(stage, plan, sum.param_bytes, cluster),
+                     int(stage.ranks.size()), plan.shard_optimiser);
     s[size_t(Verb::update)] = updates.update_s;
     s[size_t(Verb::reduce)] = updates.reduce_s;
     gather_s_.push_back(updates.gather_s);
+    overhead_s_.push_back(sum.overhead_s);
   }
 }
 
@@ -80,7 +84,7 @@ double ActionSeconds::passed_s(int rank, const Action& last, const Action& reduc
   const double all_s = of_stage_[size_t(last.stage)][size_t(last.verb)];
   const GradientBucket whole, &of = reduce.bucket >= 0 ? bucket(reduce) : whole;
   const double part = last.verb == Verb::backward ? of.of_backward : of.of_weights;
-  return antichain::passed_s(all_s, overhead_s_, part) / speed_[size_t(rank)];
+  return antichain::passed_s(all_s, overhead_s_[size_t(last.stage)], part) / speed_[size_t(rank)];
 }
 
 void ActionSeconds::make_even() {

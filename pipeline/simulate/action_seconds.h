@@ -1,20 +1,34 @@
 // This file computes how long each action of a schedule takes: its stage's nodes added up, on the rank's
-// device. The simulator and the rehearsal both take their times from here.
+// device. The simulator, the rehearsal and the searches for a step all take their times from here.
 #pragma once
 
 #include <array>
 #include <vector>
 
+#include "partition/plan/stage_cost.h"
 #include "partition/profile/cluster.h"
 #include "pipeline/schedule/gradient_buckets.h"
 #include "pipeline/schedule/schedule.h"
 
 namespace antichain {
 
+// StageTimes are what the actions of a stage take on one device, in seconds.
+struct StageTimes {
+  double forward_s = 0, backward_s = 0, input_s = 0, weight_s = 0, update_s = 0;
+  double of(Verb verb) const {  // of an action that computes
+    if (verb == Verb::forward) return forward_s;
+    if (verb == Verb::backward) return backward_s;
+    return verb == Verb::backward_input ? input_s : weight_s;
+  }
+  bool operator==(const StageTimes&) const = default;
+};
+// The sum is that of the device's kind.
+StageTimes stage_times(const StageSum&, double speed);
+
 class ActionSeconds {
  public:
-  // Throws Error when the plan names a device that the cluster lacks. The schedule says how many buckets of
-  // gradients each stage has; without a schedule it is one.
+  // Throws Error when the plan names a device that the cluster lacks, or that can't have a node of its stage.
+  // The schedule says how many buckets of gradients each stage has; without a schedule it is one.
   ActionSeconds(const Plan&, const Profile&, const Cluster&, const Schedule& = {});
   // Gives every stage the mean times of all, which a cut into equal stages would have.
   void make_even();
@@ -41,8 +55,8 @@ class ActionSeconds {
   std::vector<ByVerb> of_stage_;                      // on a device of speed 1
   std::vector<double> gather_s_;                      // per stage: of an update, on the link
   std::vector<std::vector<GradientBucket>> buckets_;  // per stage
-  const double overhead_s_;
-  std::vector<double> speed_;  // per rank
+  std::vector<double> overhead_s_;                    // per stage, on a device of speed 1
+  std::vector<double> speed_;                         // per rank
 };
 
 // Returns whose times a stage takes on its devices. Throws Error where its replicas do not agree.

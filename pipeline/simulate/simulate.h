@@ -1,8 +1,8 @@
 // The simulator interprets the very schedule that the runner executes, with profiled times and the cluster's
 // devices and links.
 //
-//   forward, backward, I, W   takes the times of the stage's nodes, plus the profile's overhead_s, over the
-//                             device's speed
+//   forward, backward, I, W   takes the times of the stage's nodes by the profile of the device's kind, plus
+//                             that profile's overhead_s, over the device's speed
 //   update                    takes update_s of the stage's nodes, over the device's speed
 //   send                      takes 0 s for the sender, because sends are posted. Messages from one rank to
 //                             another go one at a time, in posting order; each takes link.seconds(bytes) of

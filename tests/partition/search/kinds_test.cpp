@@ -193,10 +193,10 @@ TEST(Kinds, ProfilesOfOtherNetworksAreRefused) {
   options.cluster.profiles = {{"a", "a.json", std::make_shared<Profile>(chain(4))}};
   options.cluster.devices = {{}, {.profile = 0}};
   expect_has(error_of([&] { plan_antichain(own, options); }), "a.json is not a profile of the network");
-  options.cluster.profiles = {{"a", "a.json", std::make_shared<Profile>(own)}};
-  options.objective = Objective::makespan;
-  expect_has(error_of([&] { plan_antichain(own, options); }),
-             "objective makespan is searched for one profile");
+  Profile together = own;
+  together.together = {{0, 1}};
+  expect_has(error_of([&] { plan_antichain(together, {.stages = 2, .objective = Objective::makespan}); }),
+             "nodes sit together, but the objective makespan is searched for free cuts");
 }
 
 TEST(Kinds, ReplicasOfAStageHaveOneProfile) {

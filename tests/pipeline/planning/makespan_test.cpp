@@ -258,17 +258,19 @@ TEST(MakespanBound, CriticalPathByHand) {
   Profile profile = chain(3, {.forward_s = 1, .backward_input_s = 2});
   profile.nodes[2].cost.update_s = 5;
   profile.overhead_s = 0.5;
-  EXPECT_DOUBLE_EQ(node_bound_s(profile, 1, 1, false, Objective::makespan), 3 + 6 + 5 + 2 * 0.5);
-  EXPECT_DOUBLE_EQ(node_bound_s(profile, 1, 2, false, Objective::makespan), 7.5);
+  EXPECT_DOUBLE_EQ(node_bound_s(profile, 1, false, Objective::makespan), 3 + 6 + 5 + 2 * 0.5);
+  EXPECT_DOUBLE_EQ(node_bound_s(least_times(profile, {.devices = {{.speed = 2}, {.speed = 1}}}), 1, false,
+                                Objective::makespan),
+                   7.5);
   profile.nodes[2].needs_gradient = false;  // then its own backward waits for nothing, and 3 + 4 + 1 is less
-  EXPECT_DOUBLE_EQ(node_bound_s(profile, 1, 1, false, Objective::makespan), 1 + 2 + 5 + 1);
+  EXPECT_DOUBLE_EQ(node_bound_s(profile, 1, false, Objective::makespan), 1 + 2 + 5 + 1);
 }
 
 // Where backwards are parted, a gradient goes on after 2 of a node's 2 + 3, and the first node does both.
 TEST(MakespanBound, CriticalPathOfHalvesByHand) {
   const Profile profile = chain(3, {.forward_s = 1, .backward_input_s = 2, .backward_weight_s = 3});
-  EXPECT_DOUBLE_EQ(node_bound_s(profile, 1, 1, false, Objective::makespan), 3 + 15);
-  EXPECT_DOUBLE_EQ(node_bound_s(profile, 1, 1, true, Objective::makespan), 3 + 6 + 3);
+  EXPECT_DOUBLE_EQ(node_bound_s(profile, 1, false, Objective::makespan), 3 + 15);
+  EXPECT_DOUBLE_EQ(node_bound_s(profile, 1, true, Objective::makespan), 3 + 6 + 3);
 }
 
 // Eight forwards of 10 come one after the other, and the last micro-batch needs 4 to the loss and back, then
@@ -277,10 +279,10 @@ TEST(MakespanBound, LastMicrobatchOfALongNodeByHand) {
   Profile profile = chain(3, {.forward_s = 1, .backward_input_s = 1});
   profile.nodes[2].cost = {.forward_s = 10, .backward_input_s = 0.1, .backward_weight_s = 0.1};
   for (const Objective objective : {Objective::period, Objective::makespan})
-    EXPECT_DOUBLE_EQ(node_bound_s(profile, 8, 1, true, objective), 80 + 4 + 0.2);
+    EXPECT_DOUBLE_EQ(node_bound_s(profile, 8, true, objective), 80 + 4 + 0.2);
   std::swap(profile.nodes[2].cost, profile.nodes[4].cost);
-  EXPECT_DOUBLE_EQ(node_bound_s(profile, 8, 1, true, Objective::period), 81.6);
-  EXPECT_DOUBLE_EQ(node_bound_s(profile, 8, 1, true, Objective::makespan), 2 + 80.8 + 2);
+  EXPECT_DOUBLE_EQ(node_bound_s(profile, 8, true, Objective::period), 81.6);
+  EXPECT_DOUBLE_EQ(node_bound_s(profile, 8, true, Objective::makespan), 2 + 80.8 + 2);
 }
 
 // A search for orders with halves finds a plan, and claims no proof that trying all plans would refute.

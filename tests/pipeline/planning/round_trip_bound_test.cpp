@@ -32,7 +32,7 @@ double least_order_bound_s(const Profile& profile, const PlanOptions& options, c
       for (const int n : dag.down_set(dag.full()))
         if (of[size_t(n)] < 0) of[size_t(n)] = stage;
       const PipelineTimes times =
-          pipeline_times(add(of, stages), options.cluster, devices, profile.overhead_s, options.microbatches);
+          pipeline_times(add(of, stages), options.cluster, devices, options.microbatches);
       least_s = std::min(least_s, order_bound_s(OrderEstimate(times), all, Steps::overlapped));
       return;
     }

@@ -60,8 +60,7 @@ Judged judge(const Case& c) {
   Ranks ranks;
   for (const PlanStage& stage : c.plan.stages) ranks.of_stage.push_back(stage.ranks);
   for (int r = 0; r < c.plan.ranks(); ++r) ranks.device.push_back(r);
-  StepEstimate estimate(c.policy, c.microbatches, c.cluster, ranks, c.profile.overhead_s,
-                        c.plan.shard_optimiser);
+  StepEstimate estimate(c.policy, c.microbatches, c.cluster, ranks, c.plan.shard_optimiser);
   StageAdder add(c.profile);
   std::vector<bool> replicated;
   for (const PlanStage& stage : c.plan.stages) replicated.push_back(stage.ranks.size() > 1);
@@ -159,7 +158,7 @@ TEST(StepEstimate, RefusesAnOrderThatDeadlocks) {
       .name = "impatient", .orders = orders::each_rank<impatient>, .in_flight = all_in_flight};
   expect_error(
       [&] {
-        StepEstimate(policy, 3, {}, {{{0}, {1}}, {0, 1}}, 0);
+        StepEstimate(policy, 3, {}, {{{0}, {1}}, {0, 1}});
       },
       {"can't be searched for the schedule impatient", "rank 0 waits forever in 0B0"});
 }

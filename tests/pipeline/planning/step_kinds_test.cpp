@@ -1,0 +1,283 @@
+// Searches for a step on devices of several kinds, each with a profile of its own, are compared with all cuts
+// on all devices. What a plan takes is simulated as that of one profile, whose nodes take what they take
+// where the plan has them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "pipeline/planning/makespan_bound.h"
+#include "pipeline/planning/planning.h"
+#include "pipeline/planning/schedule_choice.h"
+#include "pipeline/simulate/simulate.h"
+#include "tests/expect_error.h"
+#include "tests/pipeline/planning/networks.h"
+#include "tests/pipeline/planning/random_policy.h"
+
+namespace antichain::test {
+namespace {
+
+// Times in another order of sums differ in their last bits, and searches compare picoseconds.
+constexpr double sum_rounding = 1e-11;
+constexpr double nothing_found = std::numeric_limits<double>::infinity();
+
+int number(std::mt19937& random, int from, int to) { return from + int(random() % unsigned(to - from + 1)); }
+
+Profile network_with_updates(std::mt19937& random, int nodes) {
+  Profile profile = random_network(random, nodes);
+  profile.overhead_s = 0.25 * number(random, 0, 2);
+  for (ProfileNode& node : profile.nodes) node.cost.update_s = 0.25 * number(random, 0, 4);
+  return profile;
+}
+
+// Returns devices of the network's own times and of another kind, which is faster at some nodes and slower at
+// others, and bars one or none.
+Cluster two_kinds(std::mt19937& random, const Profile& own, int devices) {
+  auto other = std::make_shared<Profile>(own);
+  other->overhead_s = 0.25 * number(random, 0, 2);
+  const int barred = number(random, 2, int(own.nodes.size()) + 2);
+  for (int n = 2; n < int(own.nodes.size()); ++n) {
+    ProfileNode& node = other->nodes[size_t(n)];
+    node.barred = n == barred;
+    for (double NodeCost::*const time : {&NodeCost::forward_s, &NodeCost::backward_input_s,
+                                         &NodeCost::backward_weight_s, &NodeCost::update_s})
+      node.cost.*time *= 0.25 * number(random, 1, 12);
+  }
+  Cluster cluster =
+      one_link({.bytes_per_s = number(random, 0, 2) * 200.0, .latency_s = 0.125 * double(random() % 2)});
+  cluster.between_nodes = {.bytes_per_s = 150, .latency_s = 0.5};
+  cluster.profiles = {{"other", "other.json", other}};
+  for (int d = 0; d < devices; ++d) cluster.devices.push_back({.profile = d % 2 - 1});
+  if (random() % 3 == 0) cluster.devices.back().speed = 0.5;
+  if (random() % 3 == 0) cluster.devices.back().node = 1;
+  return cluster;
+}
+
+Cluster without_kinds(Cluster cluster) {
+  cluster.profiles.clear();
+  for (Device& device : cluster.devices) device.profile = -1, device.speed = 1;
+  return cluster;
+}
+
+// Returns the profile in which every node takes what it takes on the plan's devices, and the first node of a
+// stage the overhead as well; nothing where a node is barred.
+std::optional<Profile> as_placed(const Profile& own, const Plan& plan, const Cluster& cluster) {
+  Profile placed = own;
+  placed.overhead_s = 0;
+  for (const PlanStage& stage : plan.stages) {
+    const Device& device = cluster.device(plan.device_of(stage.ranks[0]));
+    const Profile& times = cluster.profile(device.profile, own);
+    for (const int n : stage.nodes) {
+      const NodeCost& cost = times.nodes[size_t(n)].cost;
+      const double more_s = n == stage.nodes.front() ? times.overhead_s : 0;
+      if (times.nodes[size_t(n)].barred) return {};
+      NodeCost& its = placed.nodes[size_t(n)].cost;
+      its.forward_s = (cost.forward_s + more_s) / device.speed;
+      its.backward_input_s = (cost.backward_input_s + more_s) / device.speed;
+      its.backward_weight_s = cost.backward_weight_s / device.speed;
+      its.backward_parted_s = more_s / device.speed;
+      its.update_s = cost.update_s / device.speed;
+    }
+  }
+  return placed;
+}
+
+double placed_pace_s(const Profile& own, const Plan& plan, const Policy& policy, const PlanOptions& options) {
+  const std::optional<Profile> placed = as_placed(own, plan, options.cluster);
+  if (!placed) return nothing_found;
+  const Pace its =
+      pace(*placed, plan, policy, options.microbatches, without_kinds(options.cluster), options.steps);
+  return options.objective == Objective::period ? its.period_s : its.step_s;
+}
+
+class PlacedPlans {
+ public:
+  PlacedPlans(const Profile& profile, const PlanOptions& options, const Policy& policy)
+      : profile_(profile), options_(options), policy_(policy), stage_of_(profile.nodes.size(), -1) {
+    cut(0);
+  }
+  double best_s() const { return best_s_; }
+
+ private:
+  void cut(size_t n) {
+    if (n == stage_of_.size()) return place();
+    if (profile_.nodes[n].role == Role::input) return cut(n + 1);
+    int first = 0;
+    for (const int input : profile_.nodes[n].inputs) first = std::max(first, stage_of_[size_t(input)]);
+    for (int s = first; s < options_.stages; ++s) {
+      stage_of_[n] = s;
+      cut(n + 1);
+    }
+  }
+  void place() {
+    std::vector<std::vector<int>> stages(size_t(options_.stages));
+    for (size_t n = 0; n < stage_of_.size(); ++n)
+      if (stage_of_[n] >= 0) stages[size_t(stage_of_[n])].push_back(int(n));
+    if (std::ranges::any_of(stages, &std::vector<int>::empty)) return;
+    Plan plan = plan_of(profile_, stages);
+    std::vector<int> devices(options_.cluster.devices.size());
+    std::iota(devices.begin(), devices.end(), 0);
+    do {  // those beyond the stages are not used
+      for (size_t s = 0; s < stages.size(); ++s) plan.stages[s].devices = {devices[s]};
+      best_s_ = std::min(best_s_, placed_pace_s(profile_, plan, policy_, options_));
+    } while (std::ranges::next_permutation(devices).found);
+  }
+
+  const Profile& profile_;
+  const PlanOptions& options_;
+  const Policy& policy_;
+  std::vector<int> stage_of_;
+  double best_s_ = nothing_found;
+};
+
+struct OfKinds {
+  Profile profile;
+  PlanOptions options;
+};
+
+OfKinds of_kinds(std::mt19937& random, Objective objective) {
+  const int stages = number(random, 2, 4);
+  OfKinds of{network_with_updates(random, number(random, stages, 5)), {}};
+  of.options = {.stages = stages,
+                .cluster = two_kinds(random, of.profile, stages + (stages < 4 ? number(random, 0, 1) : 0)),
+                .objective = objective,
+                .microbatches = number(random, 1, 6),
+                .steps = objective == Objective::period ? Steps::overlapped : Steps::apart};
+  return of;
+}
+
+TEST(StepKinds, AStageTakesWhatItsNodesTakeOnItsDevice) {
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    const OfKinds of = of_kinds(random, seed % 2 ? Objective::period : Objective::makespan);
+    const Policy policy = seed % 3 ? random_policy(seed) : Policy::one_f_one_b;
+    const Plan plan = random_plan(random, of.profile, of.options.stages);
+    const double placed_s = placed_pace_s(of.profile, plan, policy, of.options);
+    const auto its = [&] {
+      return pace(of.profile, plan, policy, of.options.microbatches, of.options.cluster, of.options.steps);
+    };
+    if (placed_s == nothing_found) {
+      expect_error(its, {"the plan puts node ", "whose profile bars it"});
+      continue;
+    }
+    EXPECT_NEAR(its().period_s, placed_s, placed_s * sum_rounding);
+    EXPECT_LE(pace_bound_s(of.profile, of.options, policy.halves), placed_s * (1 + sum_rounding));
+  }
+}
+
+void expect_best_of_all(Objective objective, int cases, int least_best) {
+  int best = 0;
+  for (unsigned seed = 0; seed < unsigned(cases); ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    const OfKinds of = of_kinds(random, objective);
+    const Policy policy = seed % 4 == 3   ? random_policy(seed)
+                          : seed % 4 == 2 ? Policy::zero_bubble_h1
+                          : seed % 4 == 1 ? Policy::gpipe
+                                          : Policy::one_f_one_b;
+    const double least_s = PlacedPlans(of.profile, of.options, policy).best_s();
+    const Plan plan = plan_network(of.profile, of.options, Method::antichain, policy);
+    EXPECT_NO_THROW(validate(plan, of.profile));
+    EXPECT_NEAR(plan.objective_s(), placed_pace_s(of.profile, plan, policy, of.options),
+                plan.objective_s() * sum_rounding);
+    EXPECT_GE(plan.objective_s(), least_s * (1 - sum_rounding));
+    EXPECT_LE(plan.lower_bound_s, least_s * (1 + sum_rounding));
+    const bool is_best = plan.objective_s() <= least_s * (1 + sum_rounding);
+    best += is_best;
+    if (!policy.halves && objective == Objective::makespan) {
+      EXPECT_TRUE(is_best && plan.proved_optimal());
+    }
+  }
+  EXPECT_GE(best, least_best);
+}
+
+TEST(StepKinds, TheStepIsTheBestOfAllCutsOnAllDevices) { expect_best_of_all(Objective::makespan, 100, 90); }
+
+TEST(StepKinds, ThePeriodIsMostlyTheBestOfAllCutsOnAllDevices) {
+  expect_best_of_all(Objective::period, 60, 50);
+}
+
+// Twice the times are half the speed.
+TEST(StepKinds, AreAsGoodAsSpeedsThatSayTheSame) {
+  for (unsigned seed = 0; seed < 12; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    const Profile own = network_with_updates(random, 9);
+    auto slow = std::make_shared<Profile>(own);
+    slow->overhead_s *= 2;
+    for (ProfileNode& node : slow->nodes)
+      for (double NodeCost::*const time : {&NodeCost::forward_s, &NodeCost::backward_input_s,
+                                           &NodeCost::backward_weight_s, &NodeCost::update_s})
+        node.cost.*time *= 2;
+    PlanOptions by_speed{.stages = 4, .objective = Objective::makespan, .microbatches = 6};
+    by_speed.cluster.devices = {{}, {.speed = 0.5}, {}, {.speed = 0.5}};
+    PlanOptions by_kind = by_speed;
+    by_kind.cluster.profiles = {{"slow", "slow.json", slow}};
+    by_kind.cluster.devices = {{}, {.profile = 0}, {}, {.profile = 0}};
+    const auto step_s = [&](const PlanOptions& options) {
+      const Plan plan = plan_network(own, options, Method::antichain, Policy::one_f_one_b);
+      EXPECT_TRUE(plan.proved_optimal());
+      return plan.step_s;
+    };
+    EXPECT_NEAR(step_s(by_kind), step_s(by_speed), step_s(by_speed) * sum_rounding);
+  }
+}
+
+TEST(StepKinds, AnOrderThatIsSearchedIsNoSlowerThanNamedOnes) {
+  for (unsigned seed = 0; seed < 8; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    OfKinds of = of_kinds(random, Objective::makespan);
+    of.profile = network_with_updates(random, 10);
+    of.options.cluster = two_kinds(random, of.profile, of.options.stages);
+    const auto plan_of = [&](const std::string& schedule) {
+      return ScheduleChoice{.name = schedule, .two_stages = false}.plan(of.profile, of.options,
+                                                                        Method::antichain);
+    };
+    const Plan automatic = plan_of(std::string(planned_order));
+    EXPECT_TRUE(as_placed(of.profile, automatic, of.options.cluster));
+    EXPECT_LE(automatic.lower_bound_s, automatic.step_s);
+    for (const char* name : {"1f1b", "gpipe", "zb-h1"})
+      EXPECT_LE(automatic.step_s, plan_of(name).step_s * (1 + sum_rounding)) << name;
+  }
+}
+
+// Replicas of a stage are of one kind.
+TEST(StepKinds, ReplicasKeepTheBound) {
+  for (unsigned seed = 0; seed < 10; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    OfKinds of = of_kinds(random, Objective::makespan);
+    of.options.stages = 4, of.options.microbatches = 8;
+    of.options.cluster = two_kinds(random, of.profile, 4);
+    of.options.replicas.automatic = true;
+    const Plan plan = plan_network(of.profile, of.options, Method::antichain, Policy::one_f_one_b);
+    const Schedule schedule = make_schedule(of.profile, plan, Policy::one_f_one_b, 8);
+    EXPECT_EQ(plan.step_s, simulate(schedule, plan, of.profile, of.options.cluster).step_s);
+    EXPECT_LE(plan.lower_bound_s, plan.step_s);
+  }
+}
+
+TEST(StepKinds, ANodeThatEveryDeviceBarsHasNoPlan) {
+  std::mt19937 random(1);
+  OfKinds of = of_kinds(random, Objective::makespan);
+  Profile barring = *of.options.cluster.profiles[0].profile;
+  barring.nodes[2].barred = true;
+  of.options.cluster.profiles[0].profile = std::make_shared<Profile>(barring);
+  for (Device& device : of.options.cluster.devices) device.profile = 0;
+  expect_error([&] { plan_network(of.profile, of.options, Method::antichain, Policy::one_f_one_b); },
+               {"so that no node is on a device on which it is barred"});
+}
+
+TEST(StepKinds, StagesThatShareARankAreRefused) {
+  std::mt19937 random(1);
+  OfKinds of = of_kinds(random, Objective::makespan);
+  of.options.chunks = 2;
+  expect_error([&] { plan_network(of.profile, of.options, Method::antichain, policy("zb-v")); },
+               {"a schedule of 2 stages a rank has ranks in a fixed order"});
+}
+
+}  // namespace
+}  // namespace antichain::test
