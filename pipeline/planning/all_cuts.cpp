@@ -44,7 +44,8 @@ bool is_whole(const AntichainDag& dag, const Profile& profile) {
 
 bool AllCuts::possible(const PlanOptions& options, const CutScorer& score, int stages) {
   const std::span<const Move> moves = score.placements().moves();
-  return options.replicas.off() && int(moves.size()) == stages && score.dag().states() <= most_states &&
+  return options.replicas.off() && int(moves.size()) == stages &&
+         (stages == 1 || score.dag().states() <= most_states) &&
          std::all_of(moves.begin(), moves.end(), [&](const Move& m) { return m.speed == moves[0].speed; });
 }
 
