@@ -1,6 +1,7 @@
 #include "partition/search/recompute_search.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -68,13 +69,8 @@ class RecomputeSearch {
       ns_.push_back(by_time ? work_ns({.forward_s = place.forward_s}, request.speed) : 0);
   }
 
-  int64_t made() const { return given_ - effort_; }  // states and labels
-  bool complete() const { return complete_; }        // whether nothing was left out
-
-  std::optional<RecomputeChoice> run() {
-    int64_t all = 0;
-    for (const StageOrder::Place& place : order_.places) all += place.kept_bytes;
-    if (request_.in_flight * all <= budget_) set_best({.again = std::vector<bool>(ns_.size())});
+  RecomputeFind run() {
+    consider(std::vector<bool>(ns_.size()));
     const int64_t budget = budget_;
     std::multimap<double, Subproblem> open;  // by bound
     const auto put = [&](Subproblem made, const StateGraph* parent) {
@@ -91,19 +87,46 @@ class RecomputeSearch {
       if (search(next)) continue;
       for (Subproblem& part : parts(next)) put(std::move(part), &next.graph);
     }
-    complete_ = open.empty() || open.begin()->first > most();
-    if (best_) best_->exact = complete_;
-    return best_;
+    return {best_, open.empty() || open.begin()->first > most(), given_ - effort_};
   }
 
  private:
+  // A Label is a choice up to a place, which leads to a state.
   struct Label {
     int64_t ns = 0, kept = 0, most = 0;  // `most` is the largest working set so far
-    int before = -1;                     // the label of the place before
-    bool again = false;
-    int in_graph = 0;
     double rank = 0;
-    RecomputeState state = {};
+    int before = -1;  // the label of the place before
+    int state = 0;
+    bool again = false;
+  };
+  struct Reached {
+    RecomputeState state;
+    int in_graph = 0;
+    int kind = 0;  // the same where states differ in bytes alone
+  };
+  // A Front has the states behind a place. Those that differ by less than `unit` bytes are one.
+  struct Front {
+    int64_t unit = 1;
+    std::vector<Reached> states;
+    std::unordered_map<std::string, int> kinds, known;
+
+    // Returns its number, and whether it is new.
+    std::pair<int, bool> add(RecomputeState state, int in_graph) {
+      std::string key = state.key();
+      const int kind = kinds.try_emplace(key, int(kinds.size())).first->second;
+      if (unit < no_budget) state.write_bytes(unit, key);
+      key.append(reinterpret_cast<const char*>(&in_graph), sizeof in_graph);
+      const auto [same, fresh] = known.try_emplace(std::move(key), int(states.size()));
+      if (fresh)
+        states.push_back({std::move(state), in_graph, kind});
+      else
+        states[size_t(same->second)].state.meet(state);
+      return {same->second, fresh};
+    }
+  };
+  struct Way {
+    int to = -1;  // none
+    RecomputeStep step = {};
   };
 
   // What is minimised has to be at most this.
@@ -125,91 +148,86 @@ class RecomputeSearch {
   // Makes the graph of a subproblem, of what its parent's has left, and finds its bound. States of one have
   // the same state of the parent's. Returns whether it may have something better.
   bool relax(Subproblem& made, const StateGraph* parent) {
-    struct Front {
-      RecomputeState state;
-      int in_parent = 0;
-      std::vector<double> come;  // by weight of the parent: of the cheapest path from the beginning
-    };
     const size_t weights = parent ? parent->weights.size() : 0;
-    std::vector<Front> front = {{steps_.first(), 0, std::vector<double>(weights)}}, next;
-    std::vector<double> come(weights);
-    std::unordered_map<std::string, int> known;
+    Front front;
+    front.add(steps_.first(), 0);
+    // By state and weight of the parent: of the cheapest path from the beginning.
+    std::vector<std::vector<double>> come = {std::vector<double>(weights)};
+    std::vector<double> comes(weights);
     made.graph.before = {{{}}};
     size_t states = 1;
     const size_t most_states = size_t(std::max<int64_t>(given_ / (graphs * order_.size()), least_width));
     for (int i = 0; i <= order_.size(); ++i) {
-      known.clear(), next.clear();
-      std::vector<StateGraph::State> behind;
-      for (size_t s = 0; s < front.size(); ++s)
+      Front next{.unit = std::max<int64_t>(1, made.unit)};
+      std::vector<std::vector<double>> come_next;
+      for (size_t s = 0; s < front.states.size(); ++s)
         for (const bool again : {false, true}) {
           if (again && (i == order_.size() || !order_.places[size_t(i)].computes)) continue;
-          const int in_parent = parent ? parent->before[size_t(i)][size_t(front[s].in_parent)].to[again] : 0;
+          const Reached& from = front.states[s];
+          const int in_parent = parent ? parent->before[size_t(i)][size_t(from.in_graph)].to[again] : 0;
           if (in_parent < 0) continue;
-          RecomputeState state = front[s].state;
+          RecomputeState state = from.state;
           const RecomputeStep step = steps_.step(state, i, again, made.floor);
           if (step.working_bytes > made.ceiling) continue;
           bool may = true;
           for (size_t w = 0; w < weights && may; ++w) {
             const Weight& weight = parent->weights[w];
-            come[w] = front[s].come[w] + weight.of_byte * double(step.kept_bytes);
-            if (again) come[w] += weight.of_time * double(ns_[size_t(i)]);
-            may = good(weight, come[w] + parent->rest[w][size_t(i) + 1][size_t(in_parent)], made.floor);
+            comes[w] = come[s][w] + weight.of_byte * double(step.kept_bytes);
+            if (again) comes[w] += weight.of_time * double(ns_[size_t(i)]);
+            may = good(weight, comes[w] + parent->rest[w][size_t(i) + 1][size_t(in_parent)], made.floor);
           }
           if (!may) continue;
-          if (next.size() >= most_states) state = steps_.easiest(i + 1);
-          std::string key = state.key();
-          key.append(reinterpret_cast<const char*>(&in_parent), sizeof in_parent);
-          if (made.unit < no_budget) state.write_bytes(std::max<int64_t>(1, made.unit), key);
-          const auto [same, fresh] = known.try_emplace(std::move(key), int(next.size()));
-          if (fresh) {
-            next.push_back({std::move(state), in_parent, come});
-            behind.emplace_back();
-          } else {
-            Front& other = next[size_t(same->second)];
-            other.state.meet(state);
-            for (size_t w = 0; w < weights; ++w) other.come[w] = std::min(other.come[w], come[w]);
-          }
-          StateGraph::State& from = made.graph.before[size_t(i)][s];
-          from.to[again] = same->second, from.kept_bytes[again] = step.kept_bytes;
+          if (next.states.size() >= most_states) state = steps_.easiest(i + 1);
+          const auto [to, fresh] = next.add(std::move(state), in_parent);
+          if (fresh) come_next.push_back(comes);
+          for (size_t w = 0; w < weights; ++w)
+            come_next[size_t(to)][w] = std::min(come_next[size_t(to)][w], comes[w]);
+          StateGraph::State& its = made.graph.before[size_t(i)][s];
+          its.to[again] = to, its.kept_bytes[again] = step.kept_bytes;
         }
-      effort_ -= int64_t(next.size());
-      states += next.size();
-      std::swap(front, next);
-      made.graph.before.push_back(std::move(behind));
+      front = std::move(next), come = std::move(come_next);
+      effort_ -= int64_t(front.states.size());
+      states += front.states.size();
+      made.graph.before.emplace_back(front.states.size());
     }
     made.width = std::max(made.width, states / ns_.size());
     return find_weights(made);
   }
 
-  // Adds the cheapest paths by a weight. Returns nanoseconds and bytes of the one from the beginning.
-  std::pair<int64_t, int64_t> weigh(StateGraph& graph, const Weight& weight) const {
+  // Adds the cheapest paths by a weight, and considers the one from the beginning. Returns its nanoseconds
+  // and bytes.
+  std::pair<int64_t, int64_t> weigh(StateGraph& graph, const Weight& weight) {
     std::vector<std::vector<double>> rest(graph.before.size());
-    std::vector<std::pair<int64_t, int64_t>> costs, behind(graph.before.back().size());
-    rest.back().resize(behind.size());
-    for (size_t i = graph.before.size() - 1; i-- > 0; std::swap(costs, behind)) {
-      costs.assign(graph.before[i].size(), {});
-      rest[i].assign(graph.before[i].size(), double(no_budget));
-      for (size_t s = 0; s < costs.size(); ++s)
-        for (const bool again : {false, true}) {
-          const StateGraph::State& state = graph.before[i][s];
-          if (state.to[again] < 0) continue;
-          const size_t to = size_t(state.to[again]);
-          const int64_t ns = again ? ns_[i] : 0, kept = state.kept_bytes[again];
-          const double value = rest[i + 1][to] + weight.of_time * double(ns) + weight.of_byte * double(kept);
-          if (value >= rest[i][s]) continue;
-          rest[i][s] = value;
-          costs[s] = {behind[to].first + ns, behind[to].second + kept};
-        }
+    rest.back().resize(graph.before.back().size());
+    const auto value = [&](size_t i, size_t s, bool again) {
+      const StateGraph::State& state = graph.before[i][s];
+      if (state.to[again] < 0) return double(no_budget);
+      return rest[i + 1][size_t(state.to[again])] + weight.of_time * (again ? double(ns_[i]) : 0) +
+             weight.of_byte * double(state.kept_bytes[again]);
+    };
+    for (size_t i = graph.before.size() - 1; i-- > 0;)
+      for (size_t s = 0; s < graph.before[i].size(); ++s)
+        rest[i].push_back(std::min(value(i, s, false), value(i, s, true)));
+    std::pair<int64_t, int64_t> cost(no_budget, no_budget);
+    if (rest[0][0] < double(no_budget)) {
+      cost = {};
+      std::vector<bool> choice(ns_.size());
+      for (size_t i = 0, s = 0; i + 1 < graph.before.size(); ++i) {
+        const bool again = value(i, s, true) < value(i, s, false);
+        if (again) choice[i] = true, cost.first += ns_[i];
+        cost.second += graph.before[i][s].kept_bytes[again];
+        s = size_t(graph.before[i][s].to[again]);
+      }
+      consider(std::move(choice));
     }
-    const bool none = rest[0][0] >= double(no_budget);
     graph.weights.push_back(weight);
     graph.rest.push_back(std::move(rest));
-    return none ? std::pair(no_budget, no_budget) : behind[0];
+    return cost;
   }
 
   // Finds the price of a byte that gives the best bound: Handler, Zang, "A Dual Algorithm for the Constrained
   // Shortest Path Problem", Networks 1980.
-  bool find_weights(Subproblem& made) const {
+  bool find_weights(Subproblem& made) {
     StateGraph& graph = made.graph;
     if (graph.before.back().empty()) return false;
     auto [slow_ns, least] = weigh(graph, {0, 1});
@@ -235,39 +253,52 @@ class RecomputeSearch {
 
   // Looks for something better. Returns whether nothing was left out.
   bool search(const Subproblem& in) {
-    std::vector<std::vector<Label>> labels = {{{.state = steps_.first()}}};
+    std::vector<std::vector<Label>> labels = {{{}}};
+    Front front;
+    front.add(steps_.first(), 0);
     bool complete = true;
     for (int i = 0; i <= order_.size(); ++i) {
+      Front behind;
+      std::vector<std::array<std::optional<Way>, 2>> ways(front.states.size());
       std::vector<Label> next;
       for (size_t l = 0; l < labels.back().size(); ++l)
         for (const bool again : {false, true}) {
           const Label& label = labels.back()[l];
-          const int in_graph = in.graph.before[size_t(i)][size_t(label.in_graph)].to[again];
-          if (in_graph < 0) continue;
-          Label made{.ns = label.ns, .before = int(l), .again = again, .in_graph = in_graph};
-          made.state = label.state;
-          const RecomputeStep step = steps_.step(made.state, i, again, in.floor);
-          if (again) made.ns += ns_[size_t(i)];
-          made.kept = label.kept + step.kept_bytes;
-          made.most = std::max(label.most, step.working_bytes);
-          if (made.most > in.ceiling || !promises(made, in, i + 1)) continue;
-          next.push_back(std::move(made));
+          std::optional<Way>& way = ways[size_t(label.state)][again];
+          if (!way) way = go(front.states[size_t(label.state)], in, i, again, behind);
+          if (way->to < 0) continue;
+          Label made{.ns = label.ns + (again ? ns_[size_t(i)] : 0),
+                     .kept = label.kept + way->step.kept_bytes,
+                     .most = std::max(label.most, way->step.working_bytes),
+                     .before = int(l),
+                     .state = way->to,
+                     .again = again};
+          if (promises(made, in, i + 1, behind.states[size_t(way->to)].in_graph)) next.push_back(made);
         }
       effort_ -= int64_t(next.size());
-      complete &= thin_out(next, in);
-      for (Label& label : labels.back()) label.state = {};
+      complete &= thin_out(next, behind, in);
       labels.push_back(std::move(next));
+      front = std::move(behind);
     }
     take_best(labels, in);
     return complete;
   }
 
-  bool promises(Label& label, const Subproblem& in, int next) const {
+  Way go(const Reached& from, const Subproblem& in, int i, bool again, Front& behind) const {
+    const int in_graph = in.graph.before[size_t(i)][size_t(from.in_graph)].to[again];
+    if (in_graph < 0) return {};
+    RecomputeState state = from.state;
+    const RecomputeStep step = steps_.step(state, i, again, in.floor);
+    if (step.working_bytes > in.ceiling) return {};
+    return {behind.add(std::move(state), in_graph).first, step};
+  }
+
+  bool promises(Label& label, const Subproblem& in, int next, int in_graph) const {
     const int64_t working = std::max(label.most, in.floor);
     for (size_t w = 0; w < in.graph.weights.size(); ++w) {
       const Weight& weight = in.graph.weights[w];
       const double total = weight.of_time * double(label.ns) + weight.of_byte * double(label.kept) +
-                           in.graph.rest[w][size_t(next)][size_t(label.in_graph)];
+                           in.graph.rest[w][size_t(next)][size_t(in_graph)];
       if (!good(weight, total, working)) return false;
       if (weight.of_time > 0 || !by_time_) label.rank = std::max(label.rank, bound(weight, total, working));
     }
@@ -275,30 +306,31 @@ class RecomputeSearch {
   }
 
   // Drops labels that are beaten, and, where there are too many, those that promise least.
-  bool thin_out(std::vector<Label>& labels, const Subproblem& in) const {
+  bool thin_out(std::vector<Label>& labels, const Front& front, const Subproblem& in) const {
     std::stable_sort(labels.begin(), labels.end(), [](const Label& a, const Label& b) {
       return std::pair(a.rank, a.kept) < std::pair(b.rank, b.kept);
     });
-    std::unordered_map<std::string, std::vector<size_t>> known;
+    std::vector<std::vector<size_t>> known(front.kinds.size());
     std::vector<Label> left;
-    bool complete = true;
-    for (Label& label : labels) {
-      std::vector<size_t>& alike = known[label.state.key()];
+    for (const Label& label : labels) {
+      const Reached& its = front.states[size_t(label.state)];
+      std::vector<size_t>& alike = known[size_t(its.kind)];
       if (std::ranges::any_of(alike, [&](size_t l) {
             const Label& other = left[l];
             return other.ns <= label.ns && other.kept <= label.kept &&
-                   other.most <= std::max(label.most, in.floor) && other.state.beats(label.state);
+                   other.most <= std::max(label.most, in.floor) &&
+                   (other.state == label.state || front.states[size_t(other.state)].state.beats(its.state));
           }))
         continue;
       if (left.size() == in.width) {
-        complete = false;
-        break;
+        labels = std::move(left);
+        return false;
       }
       if (alike.size() < most_compared) alike.push_back(left.size());
-      left.push_back(std::move(label));
+      left.push_back(label);
     }
     labels = std::move(left);
-    return complete;
+    return true;
   }
 
   void take_best(const std::vector<std::vector<Label>>& labels, const Subproblem& in) {
@@ -307,26 +339,30 @@ class RecomputeSearch {
       return std::pair(label.ns, request_.in_flight * label.kept + std::max(label.most, in.floor));
     });
     if (best == ends.end()) return;
-    RecomputeChoice choice{.again = std::vector<bool>(ns_.size()), .ns = best->ns};
+    std::vector<bool> again(ns_.size());
     const Label* label = &*best;
     for (size_t i = labels.size() - 1; i > 0; --i) {
-      if (i <= ns_.size()) choice.again[i - 1] = label->again;
+      if (i <= ns_.size()) again[i - 1] = label->again;
       label = &labels[i - 1][size_t(label->before)];
     }
-    set_best(std::move(choice));
-    ANTICHAIN_CHECK(best_->set.kept_bytes == best->kept &&
-                        std::max(best_->set.again_bytes, in.floor) == std::max(best->most, in.floor),
-                    "the search and the formula of memory agree");
+    const WorkingSet set = consider(std::move(again));
+    ANTICHAIN_CHECK(
+        set.kept_bytes == best->kept && std::max(set.again_bytes, in.floor) == std::max(best->most, in.floor),
+        "the search and the formula of memory agree");
   }
 
-  void set_best(RecomputeChoice choice) {
+  // Takes a choice where it fits and is better than the best so far.
+  WorkingSet consider(std::vector<bool> again) {
+    RecomputeChoice choice{.again = std::move(again)};
     choice.set = working_set(order_, choice.again);
     choice.bytes = request_.in_flight * choice.set.kept_bytes + choice.set.again_bytes;
-    if (by_time_)
-      most_ns_ = choice.ns - 1;
-    else
-      budget_ = choice.bytes - 1;
+    for (size_t i = 0; i < ns_.size(); ++i)
+      if (choice.again[i]) choice.ns += ns_[i];
+    const WorkingSet set = choice.set;
+    if (choice.bytes > budget_ || choice.ns > most_ns_) return set;
+    by_time_ ? most_ns_ = choice.ns - 1 : budget_ = choice.bytes - 1;
     best_ = std::move(choice);
+    return set;
   }
 
   // Divides a subproblem's range where that brings bounds closer, or else tells more states apart.
@@ -352,34 +388,32 @@ class RecomputeSearch {
   const RecomputeSteps steps_;
   int64_t budget_ = 0, most_ns_ = no_budget;
   int64_t effort_ = 0, given_ = 0;  // what is left of it, and what there was
-  bool complete_ = true;
-  std::vector<int64_t> ns_;  // by place, of its forward
+  std::vector<int64_t> ns_;         // by place, of its forward
   std::optional<RecomputeChoice> best_;
 };
 
 }  // namespace
 
-std::optional<RecomputeChoice> least_time(const StageOrder& order, const RecomputeRequest& request) {
-  RecomputeSearch search(order, request, true);
-  std::optional<RecomputeChoice> found = search.run();
-  if (found) found->labels = search.made();
-  if (found || search.complete()) return found;
-  RecomputeChoice fewest = least_bytes(order, request);
-  if (fewest.bytes > request.budget_bytes) return std::nullopt;
-  for (size_t i = 0; i < fewest.again.size(); ++i)
-    if (fewest.again[i]) fewest.ns += work_ns({.forward_s = order.places[i].forward_s}, request.speed);
+RecomputeFind least_time(const StageOrder& order, const RecomputeRequest& request) {
+  RecomputeFind found = RecomputeSearch(order, request, true).run();
+  if (found.choice || found.exact) return found;
+  RecomputeFind fewest = least_bytes(order, request);
+  fewest.labels += found.labels;
+  RecomputeChoice& choice = *fewest.choice;
+  if (choice.bytes > request.budget_bytes) {
+    fewest.choice.reset();
+    return fewest;
+  }
+  for (size_t i = 0; i < choice.again.size(); ++i)
+    if (choice.again[i]) choice.ns += work_ns({.forward_s = order.places[i].forward_s}, request.speed);
   fewest.exact = false;
-  fewest.labels = search.made();
   return fewest;
 }
 
-RecomputeChoice least_bytes(const StageOrder& order, const RecomputeRequest& request) {
+RecomputeFind least_bytes(const StageOrder& order, const RecomputeRequest& request) {
   RecomputeRequest any = request;
   any.budget_bytes = no_budget;
-  RecomputeSearch search(order, any, false);
-  RecomputeChoice choice = *search.run();
-  choice.labels = search.made();
-  return choice;
+  return RecomputeSearch(order, any, false).run();
 }
 
 std::vector<int> RecomputeChoice::of(const std::vector<int>& nodes) const {
@@ -395,33 +429,39 @@ int64_t StageFitter::other_bytes(const std::vector<int>& nodes, const StageSeat&
   return memory_bytes(sum, seat.in_flight, seat.replicas, sharded_);
 }
 
-const std::optional<RecomputeChoice>& StageFitter::fit(const std::vector<int>& nodes,
-                                                       const StageSeat& seat) const {
+const RecomputeFind& StageFitter::fit(const std::vector<int>& nodes, const StageSeat& seat) const {
   if (known_.size() > most_known) known_.clear();
   const auto [known, fresh] = known_.try_emplace({nodes, seat});
   if (fresh) known->second = choose(nodes, seat);
   return known->second;
 }
 
-std::optional<RecomputeChoice> StageFitter::choose(const std::vector<int>& nodes,
-                                                   const StageSeat& seat) const {
+RecomputeFind StageFitter::choose(const std::vector<int>& nodes, const StageSeat& seat) const {
   const StageSum sum = sum_of(profile_, nodes);
   if (seat.memory_bytes == 0 ||
       memory_bytes(sum, seat.in_flight, seat.replicas, sharded_) <= seat.memory_bytes)
-    return RecomputeChoice{.again = std::vector<bool>(nodes.size()), .set = {.kept_bytes = sum.kept_bytes}};
+    return {RecomputeChoice{.again = std::vector<bool>(nodes.size()), .set = {.kept_bytes = sum.kept_bytes}}};
   const int64_t budget = seat.memory_bytes - other_bytes(nodes, seat);
-  if (budget < 0) return std::nullopt;
+  if (budget < 0) return {};
   const StageOrder order(profile_, consumers_, nodes);
   const RecomputeRequest request{
       .in_flight = seat.in_flight, .budget_bytes = budget, .speed = seat.speed, .effort = effort_};
-  std::optional<RecomputeChoice> found = least_time(order, request);
-  if (found) effort_ = std::max<int64_t>(0, effort_ - found->labels);
+  RecomputeFind found = least_time(order, request);
+  effort_ = std::max<int64_t>(0, effort_ - found.labels);
   return found;
 }
 
-int64_t StageFitter::least_bytes(const std::vector<int>& nodes, const StageSeat& seat) const {
-  return other_bytes(nodes, seat) +
-         antichain::least_bytes(StageOrder(profile_, consumers_, nodes), {.in_flight = seat.in_flight}).bytes;
+StageFitter::Least StageFitter::least(const std::vector<int>& nodes, const StageSeat& seat) const {
+  if (known_least_.size() > most_known) known_least_.clear();
+  const auto [known, fresh] =
+      known_least_.try_emplace({nodes, {.in_flight = seat.in_flight, .replicas = seat.replicas}});
+  if (fresh) {
+    const RecomputeFind found = least_bytes(StageOrder(profile_, consumers_, nodes),
+                                            {.in_flight = seat.in_flight, .effort = effort_for_least_});
+    effort_for_least_ = std::max<int64_t>(0, effort_for_least_ - found.labels);
+    known->second = {other_bytes(nodes, seat) + found.choice->bytes, found.exact};
+  }
+  return known->second;
 }
 
 }  // namespace antichain
