@@ -83,7 +83,7 @@ std::vector<CurvePoint> memory_curve(const Profile& profile, const PlanTask& tas
   const int64_t most = fullest_bytes(free);
   const PlanTask limited = within(asked, most);
   const PlanOptions options = on_so_many(limited.options, limited.policy, limited.options.devices());
-  const int64_t least = std::min(most, AntichainSearch(profile, options).least_memory_bytes());
+  const int64_t least = std::min(most, AntichainSearch(profile, options).least_memory().bytes);
   std::vector<CurvePoint> curve;
   for (int i = 0; i + 1 < points; ++i) {
     const PlanTask point = within(asked, least + int64_t(double(most - least) * i / (points - 1)));

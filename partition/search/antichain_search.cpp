@@ -64,12 +64,29 @@ std::vector<std::vector<int>> device_orders(const Cluster& cluster, int devices)
 
 }  // namespace
 
-AntichainSearch::AntichainSearch(const Profile& profile, const PlanOptions& options)
+Error does_not_fit(const Profile& profile, const PlanOptions& options, const LeastMemory& least) {
+  const std::string devices =
+      fmt::format("{}{} devices", options.at_most ? "at most " : "", options.devices());
+  std::string sentence =
+      least.exact ? fmt::format("{} does not fit the memory of {}, however it is cut{}", profile.model, devices,
+                                options.recompute ? ", and whatever is recomputed" : "")
+                  : fmt::format("no plan of {} was found that fits the memory of {}", profile.model, devices);
+  if (least.bytes > 0)
+    sentence += fmt::format(": the smallest that {} is {} bytes{} on each",
+                            least.exact ? "would do" : "was found to do", least.bytes,
+                            least.bytes < 1024 ? "" : fmt::format(" ({})", size_text(double(least.bytes))));
+  return Error(sentence,
+               "use larger devices, more of them, a smaller micro-batch, or fewer micro-batches in flight");
+}
+
+AntichainSearch::AntichainSearch(const Profile& profile, const PlanOptions& options,
+                                 const StageFitter* fitter)
     : profile_(profile),
       options_(options),
       graph_((check(options, profile), graph_of(profile, options))),
       limited_(options.cluster.limits_memory()),
-      fitter_(profile, options.shard_optimiser) {
+      own_fitter_(fitter ? nullptr : std::make_shared<StageFitter>(profile, options.shard_optimiser)),
+      fitter_(fitter ? *fitter : *own_fitter_) {
   list_lattices();
 }
 
@@ -290,7 +307,7 @@ AntichainSearch::Outcome AntichainSearch::search_recomputing(const AntichainDag&
 }
 
 std::optional<int64_t> AntichainSearch::fit(PlanStage& stage, const Move& move) const {
-  const std::optional<RecomputeChoice>& choice = fitter_.fit(stage.nodes, seat_of(move));
+  const std::optional<RecomputeChoice>& choice = fitter_.fit(stage.nodes, seat_of(move)).choice;
   if (!choice) return std::nullopt;
   stage.recomputed = choice->of(stage.nodes);
   return choice->ns;
@@ -347,16 +364,20 @@ Plan AntichainSearch::plan_of(const Solution& solution) const {
 }
 
 // This is the plan whose fullest device is emptiest.
-AntichainSearch::Least AntichainSearch::least_memory() {
-  Least found{.bytes = unlimited};
-  int64_t& least = found.bytes;
+AntichainSearch::Emptiest AntichainSearch::search_memory() {
+  Emptiest found{.least = {.bytes = unlimited}};
+  int64_t& least = found.least.bytes;
   std::optional<Solution>& fitting = found.fitting;
   for (int devices : device_counts()) {
     bool all = false;
     const Placements chosen = placements(devices, all);
+    // The whole lattice has what the sequences have.
+    bool& exact = found.least.exact;
+    exact &= whole_ && all;
     auto try_recomputing = [&](const AntichainDag& dag, const PlacementDag& placements) {
-      std::optional<FoundCuts> cuts =
-          RecomputingCuts(dag, placements, profile_, options_, fitter_).least_memory(least);
+      RecomputingCuts search(dag, placements, profile_, options_, fitter_);
+      std::optional<FoundCuts> cuts = search.least_memory(least);
+      if (&dag == whole_.get()) exact &= search.exact();
       if (!cuts) return;
       least = cuts->most;
       const auto fits = [&](const Move* move) {
@@ -383,25 +404,15 @@ AntichainSearch::Least AntichainSearch::least_memory() {
   return found;
 }
 
-int64_t AntichainSearch::least_memory_bytes() { return least_memory().bytes; }
-
 // With fronts too long to search, something may fit all the same.
 Solution AntichainSearch::fitting() {
   if (!limited_)
     throw Error(fmt::format("no plan for {} has exactly {} devices: the replicas of a stage have one profile",
                             profile_.model, device_counts().back()),
                 "allow fewer with --at-most, or give devices a speed instead of a profile");
-  Least least = least_memory();
-  if (!least.fitting)
-    throw Error(
-        fmt::format(
-            "{} does not fit the memory of {}{} devices, however it is cut{}: the smallest that would do "
-            "is {} bytes{} on each",
-            profile_.model, options_.at_most ? "at most " : "", device_counts().back(),
-            options_.recompute ? ", and whatever is recomputed" : "", least.bytes,
-            least.bytes < 1024 ? "" : fmt::format(" ({})", size_text(double(least.bytes)))),
-        "use larger devices, more of them, a smaller micro-batch, or fewer micro-batches in flight");
-  Solution& fits = *least.fitting;
+  Emptiest emptiest = search_memory();
+  if (!emptiest.fitting) throw does_not_fit(profile_, options_, emptiest.least);
+  Solution& fits = *emptiest.fitting;
   fits.bottleneck_ns = std::llround(plan_of(fits).bottleneck_s * 1e9);
   return fits;
 }

@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "framework/error.h"
 #include "partition/plan/finish_plan.h"
 #include "partition/search/choose_cuts.h"
 #include "partition/search/recomputing_cuts.h"
@@ -24,10 +25,19 @@ struct Solution {
   int64_t bottleneck_ns = 0;
 };
 
+// This is the smallest memory of each device with which a plan was found.
+struct LeastMemory {
+  int64_t bytes = 0;  // 0: none was
+  bool exact = true;  // whether no plan needs less
+};
+// Returns the refusal that names it.
+Error does_not_fit(const Profile&, const PlanOptions&, const LeastMemory&);
+
 class AntichainSearch {
  public:
-  // Keeps references to both. Throws Error as check() says.
-  AntichainSearch(const Profile&, const PlanOptions&);
+  // Keeps references to all. Throws Error as check() says. The fitter is that of other searches for the same
+  // plan, even where updates are priced otherwise; without one the search makes its own.
+  AntichainSearch(const Profile&, const PlanOptions&, const StageFitter* = nullptr);
 
   // Returns the smallest bottleneck, with the plan that the tie rule chooses. Throws Error, with the smallest
   // memory that would do, when no plan fits the devices.
@@ -36,14 +46,15 @@ class AntichainSearch {
   // smallest, on the same devices as `best`.
   Solution near(const Solution& best, TieRule, double slack) const;
 
-  // Returns the smallest memory of each device that would do, whatever its limits are.
-  int64_t least_memory_bytes();
+  // Returns the smallest memory whatever the limits are.
+  LeastMemory least_memory() { return search_memory().least; }
 
   Plan plan_of(const Solution&) const;
   // No plan has a smaller bottleneck than this. It is best()'s, where that is proved.
   int64_t lower_bound_ns() const { return lower_bound_ns_; }
   // Returns the lattice of all down-sets, or nullptr where there are too many.
   const AntichainDag* whole() const { return whole_.get(); }
+  const StageFitter& fitter() const { return fitter_; }
 
  private:
   using Placements = std::vector<const PlacementDag*>;
@@ -75,11 +86,11 @@ class AntichainSearch {
   int64_t attained_by_parts(const PlacementDag&, int64_t low_ns, int64_t high_ns);
   TieRule tie_rule() const;
   bool fits_memory(const Cuts&, const AntichainDag&, const PlacementDag&) const;
-  struct Least {
-    int64_t bytes = 0;
+  struct Emptiest {
+    LeastMemory least;
     std::optional<Solution> fitting;  // where one fits the limits
   };
-  Least least_memory();
+  Emptiest search_memory();
   Solution fitting();
   std::vector<int> device_counts() const;
   void refuse_bars(int64_t bottleneck_ns) const;
@@ -88,7 +99,8 @@ class AntichainSearch {
   const PlanOptions& options_;
   const CutGraph graph_;
   const bool limited_;  // whether some device's memory is
-  const StageFitter fitter_;
+  const std::shared_ptr<const StageFitter> own_fitter_;  // where none was given
+  const StageFitter& fitter_;
   std::vector<std::unique_ptr<AntichainDag>> sequences_;  // one per topological order
   // These are lattices coarser than the whole one, by the share of a stage that is merged.
   std::map<int64_t, std::unique_ptr<AntichainDag>> coarser_;

@@ -68,10 +68,7 @@ class RecomputeSearch {
       ns_.push_back(by_time ? work_ns({.forward_s = place.forward_s}, request.speed) : 0);
   }
 
-  int64_t made() const { return given_ - effort_; }  // states and labels
-  bool complete() const { return complete_; }        // whether nothing was left out
-
-  std::optional<RecomputeChoice> run() {
+  RecomputeFind run() {
     int64_t all = 0;
     for (const StageOrder::Place& place : order_.places) all += place.kept_bytes;
     if (request_.in_flight * all <= budget_) set_best({.again = std::vector<bool>(ns_.size())});
@@ -91,9 +88,7 @@ class RecomputeSearch {
       if (search(next)) continue;
       for (Subproblem& part : parts(next)) put(std::move(part), &next.graph);
     }
-    complete_ = open.empty() || open.begin()->first > most();
-    if (best_) best_->exact = complete_;
-    return best_;
+    return {best_, open.empty() || open.begin()->first > most(), given_ - effort_};
   }
 
  private:
@@ -352,34 +347,32 @@ class RecomputeSearch {
   const RecomputeSteps steps_;
   int64_t budget_ = 0, most_ns_ = no_budget;
   int64_t effort_ = 0, given_ = 0;  // what is left of it, and what there was
-  bool complete_ = true;
   std::vector<int64_t> ns_;  // by place, of its forward
   std::optional<RecomputeChoice> best_;
 };
 
 }  // namespace
 
-std::optional<RecomputeChoice> least_time(const StageOrder& order, const RecomputeRequest& request) {
-  RecomputeSearch search(order, request, true);
-  std::optional<RecomputeChoice> found = search.run();
-  if (found) found->labels = search.made();
-  if (found || search.complete()) return found;
-  RecomputeChoice fewest = least_bytes(order, request);
-  if (fewest.bytes > request.budget_bytes) return std::nullopt;
-  for (size_t i = 0; i < fewest.again.size(); ++i)
-    if (fewest.again[i]) fewest.ns += work_ns({.forward_s = order.places[i].forward_s}, request.speed);
+RecomputeFind least_time(const StageOrder& order, const RecomputeRequest& request) {
+  RecomputeFind found = RecomputeSearch(order, request, true).run();
+  if (found.choice || found.exact) return found;
+  RecomputeFind fewest = least_bytes(order, request);
+  fewest.labels += found.labels;
+  RecomputeChoice& choice = *fewest.choice;
+  if (choice.bytes > request.budget_bytes) {
+    fewest.choice.reset();
+    return fewest;
+  }
+  for (size_t i = 0; i < choice.again.size(); ++i)
+    if (choice.again[i]) choice.ns += work_ns({.forward_s = order.places[i].forward_s}, request.speed);
   fewest.exact = false;
-  fewest.labels = search.made();
   return fewest;
 }
 
-RecomputeChoice least_bytes(const StageOrder& order, const RecomputeRequest& request) {
+RecomputeFind least_bytes(const StageOrder& order, const RecomputeRequest& request) {
   RecomputeRequest any = request;
   any.budget_bytes = no_budget;
-  RecomputeSearch search(order, any, false);
-  RecomputeChoice choice = *search.run();
-  choice.labels = search.made();
-  return choice;
+  return RecomputeSearch(order, any, false).run();
 }
 
 std::vector<int> RecomputeChoice::of(const std::vector<int>& nodes) const {
@@ -395,33 +388,39 @@ int64_t StageFitter::other_bytes(const std::vector<int>& nodes, const StageSeat&
   return memory_bytes(sum, seat.in_flight, seat.replicas, sharded_);
 }
 
-const std::optional<RecomputeChoice>& StageFitter::fit(const std::vector<int>& nodes,
-                                                       const StageSeat& seat) const {
+const RecomputeFind& StageFitter::fit(const std::vector<int>& nodes, const StageSeat& seat) const {
   if (known_.size() > most_known) known_.clear();
   const auto [known, fresh] = known_.try_emplace({nodes, seat});
   if (fresh) known->second = choose(nodes, seat);
   return known->second;
 }
 
-std::optional<RecomputeChoice> StageFitter::choose(const std::vector<int>& nodes,
-                                                   const StageSeat& seat) const {
+RecomputeFind StageFitter::choose(const std::vector<int>& nodes, const StageSeat& seat) const {
   const StageSum sum = sum_of(profile_, nodes);
   if (seat.memory_bytes == 0 ||
       memory_bytes(sum, seat.in_flight, seat.replicas, sharded_) <= seat.memory_bytes)
-    return RecomputeChoice{.again = std::vector<bool>(nodes.size()), .set = {.kept_bytes = sum.kept_bytes}};
+    return {RecomputeChoice{.again = std::vector<bool>(nodes.size()), .set = {.kept_bytes = sum.kept_bytes}}};
   const int64_t budget = seat.memory_bytes - other_bytes(nodes, seat);
-  if (budget < 0) return std::nullopt;
+  if (budget < 0) return {};
   const StageOrder order(profile_, consumers_, nodes);
   const RecomputeRequest request{
       .in_flight = seat.in_flight, .budget_bytes = budget, .speed = seat.speed, .effort = effort_};
-  std::optional<RecomputeChoice> found = least_time(order, request);
-  if (found) effort_ = std::max<int64_t>(0, effort_ - found->labels);
+  RecomputeFind found = least_time(order, request);
+  effort_ = std::max<int64_t>(0, effort_ - found.labels);
   return found;
 }
 
-int64_t StageFitter::least_bytes(const std::vector<int>& nodes, const StageSeat& seat) const {
-  return other_bytes(nodes, seat) +
-         antichain::least_bytes(StageOrder(profile_, consumers_, nodes), {.in_flight = seat.in_flight}).bytes;
+StageFitter::Least StageFitter::least(const std::vector<int>& nodes, const StageSeat& seat) const {
+  if (known_least_.size() > most_known) known_least_.clear();
+  const auto [known, fresh] =
+      known_least_.try_emplace({nodes, {.in_flight = seat.in_flight, .replicas = seat.replicas}});
+  if (fresh) {
+    const RecomputeFind found = least_bytes(StageOrder(profile_, consumers_, nodes),
+                                            {.in_flight = seat.in_flight, .effort = effort_for_least_});
+    effort_for_least_ = std::max<int64_t>(0, effort_for_least_ - found.labels);
+    known->second = {other_bytes(nodes, seat) + found.choice->bytes, found.exact};
+  }
+  return known->second;
 }
 
 }  // namespace antichain

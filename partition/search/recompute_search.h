@@ -27,10 +27,15 @@ struct RecomputeChoice {
   WorkingSet set;
   int64_t ns = 0;      // of what is computed again
   int64_t bytes = 0;   // in flight x kept + again
-  bool exact = true;   // else a better one may have been missed
-  int64_t labels = 0;  // and states that the search made
 
   std::vector<int> of(const std::vector<int>& nodes) const;  // those that are recomputed
+};
+
+// A RecomputeFind is what a search came to.
+struct RecomputeFind {
+  std::optional<RecomputeChoice> choice;  // nothing where none was found that fits
+  bool exact = true;                      // whether there is certainly no better one, or none
+  int64_t labels = 0;                     // and states that the search made
 };
 
 struct RecomputeRequest {
@@ -40,10 +45,10 @@ struct RecomputeRequest {
   int64_t effort = 3'000'000;  // labels and states, two seconds, after which a choice is not proved
 };
 
-// Returns the choice that takes least time within the budget, or nothing where none was found.
-std::optional<RecomputeChoice> least_time(const StageOrder&, const RecomputeRequest&);
-// Returns the choice that needs fewest bytes, whatever the budget.
-RecomputeChoice least_bytes(const StageOrder&, const RecomputeRequest&);
+// Looks for the choice that takes least time within the budget.
+RecomputeFind least_time(const StageOrder&, const RecomputeRequest&);
+// Looks for the choice that needs fewest bytes, whatever the budget. It always finds one.
+RecomputeFind least_bytes(const StageOrder&, const RecomputeRequest&);
 
 // A StageSeat is where a stage runs.
 struct StageSeat {
@@ -53,30 +58,38 @@ struct StageSeat {
   auto operator<=>(const StageSeat&) const = default;
 };
 
-// A StageFitter answers the same questions for stages of one network and the memory of a device. It remembers
-// what it chose, and keeps a reference. All stages together get the effort of one request, so that a search
-// which tries many cuts ends.
+// A StageFitter answers the same questions for stages of one network and the memory of a device. All searches
+// for one plan share one. It remembers what it found, and for each of the two questions all stages together
+// get the effort of one request, so that a search which tries many cuts ends.
 class StageFitter {
  public:
-  // `sharded` says whether replicas share out the optimiser's state.
-  StageFitter(const Profile& profile, bool sharded, int64_t effort = RecomputeRequest().effort)
-      : profile_(profile), sharded_(sharded), consumers_(profile.consumers()), effort_(effort) {}
+  // Keeps a reference. `sharded` says whether replicas share out the optimiser's state.
+  StageFitter(const Profile& profile, bool sharded)
+      : profile_(profile), sharded_(sharded), consumers_(profile.consumers()) {}
 
   // Returns what a stage has to recompute to fit: nothing, often. It holds until the next call.
-  const std::optional<RecomputeChoice>& fit(const std::vector<int>& nodes, const StageSeat&) const;
+  const RecomputeFind& fit(const std::vector<int>& nodes, const StageSeat&) const;
+
+  struct Least {
+    int64_t bytes = 0;
+    bool exact = true;  // whether fewer are certainly not enough
+  };
   // Returns the smallest memory of a device that is enough.
-  int64_t least_bytes(const std::vector<int>& nodes, const StageSeat&) const;
+  Least least(const std::vector<int>& nodes, const StageSeat&) const;
   // Returns the part of it that no choice changes.
   int64_t other_bytes(const std::vector<int>& nodes, const StageSeat&) const;
 
  private:
-  std::optional<RecomputeChoice> choose(const std::vector<int>& nodes, const StageSeat&) const;
+  using Stage = std::pair<std::vector<int>, StageSeat>;
+  RecomputeFind choose(const std::vector<int>& nodes, const StageSeat&) const;
 
   const Profile& profile_;
   const bool sharded_;
   std::vector<std::vector<int>> consumers_;
-  mutable std::map<std::pair<std::vector<int>, StageSeat>, std::optional<RecomputeChoice>> known_;
-  mutable int64_t effort_;  // that is left
+  mutable std::map<Stage, RecomputeFind> known_;
+  mutable std::map<Stage, Least> known_least_;
+  // What is left of the effort.
+  mutable int64_t effort_ = RecomputeRequest().effort, effort_for_least_ = RecomputeRequest().effort;
 };
 
 }  // namespace antichain

@@ -38,7 +38,8 @@ std::vector<int> RecomputingCuts::narrow(size_t most) const {
 
 std::optional<FoundCuts> RecomputingCuts::least(int64_t below, size_t most_states, const MayEnd& may_end,
                                                 const Cost& at_least, const Cost& cost) {
-  exact_ &= size_t(dag_.states()) <= most_states;
+  // One stage has them all.
+  exact_ &= size_t(dag_.states()) <= most_states || placements_.moves().size() == 1;
   const auto least_of = [&](const std::vector<int>& states, int64_t limit) {
     const auto may = [&](int placement, int state) { return may_end(placement, state, limit); };
     return least_path(dag_, placements_, states, 0, limit, false, may, at_least, cost);
@@ -62,10 +63,9 @@ std::optional<FoundCuts> RecomputingCuts::least_time(int64_t below) {
     return std::max(prices_.stage_ns(from, to, move), prices_.boundary_ns(from, move));
   };
   const Cost with = [&](int from, int to, const Move& move) {
-    const std::optional<RecomputeChoice>& choice = fitter_.fit(dag_.between(from, to), seat_of(move));
-    if (!choice) return forbidden_cost;
-    exact_ &= choice->exact;
-    return prices_.stage_ns(from, to, move, choice->ns);
+    const RecomputeFind& found = fitter_.fit(dag_.between(from, to), seat_of(move));
+    exact_ &= found.exact;
+    return found.choice ? prices_.stage_ns(from, to, move, found.choice->ns) : forbidden_cost;
   };
   return least(below, most_places_by_time, may_end, without, with);
 }
@@ -75,7 +75,9 @@ std::optional<FoundCuts> RecomputingCuts::least_memory(int64_t below) {
     return fitter_.other_bytes(dag_.between(from, to), seat_of(move));
   };
   const Cost least_bytes = [&](int from, int to, const Move& move) {
-    return fitter_.least_bytes(dag_.between(from, to), seat_of(move));
+    const StageFitter::Least least = fitter_.least(dag_.between(from, to), seat_of(move));
+    exact_ &= least.exact;
+    return least.bytes;
   };
   return least(
       below, most_places_by_memory, [](int, int, int64_t) { return true; }, anyhow, least_bytes);

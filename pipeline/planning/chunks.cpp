@@ -11,7 +11,6 @@
 #include "partition/plan/finish_plan.h"
 #include "partition/plan/plan_price.h"
 #include "partition/planners/planner.h"
-#include "partition/search/recompute_search.h"
 
 namespace antichain {
 namespace {
@@ -36,7 +35,7 @@ class SharedMemoryOfRank {
   void deal_out() {
     int64_t spare = seats_.front().memory_bytes;
     for (size_t s = 0; s < stages_.size(); ++s) {
-      seats_[s].memory_bytes = fitter_.least_bytes(stages_[s]->nodes, seats_[s]);
+      seats_[s].memory_bytes = fitter_.least(stages_[s]->nodes, seats_[s]).bytes;
       spare -= seats_[s].memory_bytes;
     }
     if (spare < 0) return;
@@ -66,7 +65,7 @@ class SharedMemoryOfRank {
   const RecomputeChoice& fit(size_t s, int parts) const {
     StageSeat seat = seats_[s];
     seat.memory_bytes += parts * part_;
-    return fitter_.fit(stages_[s]->nodes, seat).value();
+    return fitter_.fit(stages_[s]->nodes, seat).choice.value();
   }
 
   const StageFitter& fitter_;
@@ -77,9 +76,7 @@ class SharedMemoryOfRank {
 
 }  // namespace
 
-void make_fit(Plan& plan, const Profile& profile, const PlanOptions& options) {
-  // Many cuts are tried, and nothing is proved of them.
-  const StageFitter fitter(profile, options.shard_optimiser, /*effort=*/0);
+void make_fit(Plan& plan, const Profile& profile, const PlanOptions& options, const StageFitter& fitter) {
   const std::vector<StagePrice> prices = price(plan, profile, options);
   for (int rank = 0; rank < plan.ranks(); ++rank) {
     std::vector<PlanStage*> stages;
@@ -96,7 +93,7 @@ void make_fit(Plan& plan, const Profile& profile, const PlanOptions& options) {
       continue;
     if (stages.size() > 1)
       SharedMemoryOfRank(fitter, std::move(stages), std::move(seats)).deal_out();
-    else if (const auto& choice = fitter.fit(stages[0]->nodes, seats[0]))
+    else if (const auto& choice = fitter.fit(stages[0]->nodes, seats[0]).choice)
       stages[0]->recomputed = choice->of(stages[0]->nodes);
   }
   plan = finish_plan(profile, options, std::move(plan.stages), plan.method, plan.states);
@@ -129,9 +126,10 @@ Ranks ranks_of_stages(const PlanOptions& options, const Policy& policy, int stag
   return found;
 }
 
-Plan plan_by(Method method, const Profile& profile, const PlanOptions& options, const Policy& policy) {
+Plan plan_by(Method method, const Profile& profile, const PlanOptions& options, const Policy& policy,
+             const StageFitter& fitter) {
   Plan plan = planner(method)(profile, one_device_a_stage(options, policy));
-  if (options.recompute && options.chunks == 1) make_fit(plan, profile, options);
+  if (options.recompute && options.chunks == 1) make_fit(plan, profile, options, fitter);
   return on_its_ranks(std::move(plan), options, policy);
 }
 

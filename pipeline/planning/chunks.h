@@ -5,6 +5,7 @@
 #include "partition/plan/method.h"
 #include "partition/plan/plan.h"
 #include "partition/plan/plan_options.h"
+#include "partition/search/recompute_search.h"
 #include "pipeline/planning/step_estimate.h"
 #include "pipeline/schedule/policy.h"
 
@@ -23,10 +24,10 @@ Ranks ranks_of_stages(const PlanOptions&, const Policy&, int stages);
 
 // Has the stages that do not fit recompute what makes them fit, if anything does, in least time. Stages of
 // one rank share its memory. The cut stays as it is, and its figures become those of the options.
-void make_fit(Plan&, const Profile&, const PlanOptions&);
+void make_fit(Plan&, const Profile&, const PlanOptions&, const StageFitter&);
 
 // Returns the plan that a method's own planner makes, with every stage on its rank.
-Plan plan_by(Method, const Profile&, const PlanOptions&, const Policy&);
+Plan plan_by(Method, const Profile&, const PlanOptions&, const Policy&, const StageFitter&);
 
 // Returns the plan with every stage on its rank, where options.chunks is above 1. Figures stay as they were.
 // Throws Error when the plan has another number of stages, or replicas.

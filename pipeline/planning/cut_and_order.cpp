@@ -37,7 +37,7 @@ class CutAndOrderSearch {
         priced_(with_updates(profile, options.microbatches)),
         search_(priced_, by_device_),
         best_(search_.best()),
-        score_(profile, options_, policy, *best_.dag, *best_.placements),
+        score_(profile, options_, policy, *best_.dag, *best_.placements, search_.fitter()),
         climb_(score_) {}
 
   CutAndOrder run() {

@@ -26,7 +26,7 @@ int64_t memory_of(const StageSum& stage, const Move& move, const PlanOptions& op
 }  // namespace
 
 CutScorer::CutScorer(const Profile& profile, const PlanOptions& options, const Policy& policy,
-                     const AntichainDag& dag, const PlacementDag& placements)
+                     const AntichainDag& dag, const PlacementDag& placements, const StageFitter& fitter)
     : profile_(profile),
       options_(options),
       policy_(policy),
@@ -34,7 +34,7 @@ CutScorer::CutScorer(const Profile& profile, const PlanOptions& options, const P
       placements_(placements),
       add_(profile),
       down_sets_(size_t(dag.states())),
-      fitter_(profile, options.shard_optimiser) {}
+      fitter_(fitter) {}
 
 const CutScorer::Bits& CutScorer::down_set(int state) {
   Bits& bits = down_sets_[size_t(state)];
@@ -83,10 +83,9 @@ const StagePart& CutScorer::fitting(int from_state, int to_state, const Move& mo
       {int64_t(from_state) * dag_.states() + to_state, &move - placements_.moves().data()}, whole);
   if (!fresh) return known->second;
   spent_ += price_of_a_fit * int64_t(whole.nodes.size());
-  if (const std::optional<RecomputeChoice>& choice = fitter_.fit(whole.nodes, seat)) {
-    add_recomputed(known->second.sum, choice->set);
-    exact_ &= choice->exact;
-  }
+  const RecomputeFind& found = fitter_.fit(whole.nodes, seat);
+  if (found.choice) add_recomputed(known->second.sum, found.choice->set);
+  exact_ &= found.exact;
   return known->second;
 }
 

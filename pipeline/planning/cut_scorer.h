@@ -49,7 +49,8 @@ class CutScorer {
  public:
   // Keeps references to all. The options are those of the plan; the search may have been asked for one device
   // a stage (pipeline/planning/chunks.h).
-  CutScorer(const Profile&, const PlanOptions&, const Policy&, const AntichainDag&, const PlacementDag&);
+  CutScorer(const Profile&, const PlanOptions&, const Policy&, const AntichainDag&, const PlacementDag&,
+            const StageFitter&);
 
   // Returns nothing when a stage is empty, is barred on its device or does not fit one of its own, states are
   // not nested, or a replica has no micro-batch. Returns nothing as well when more than `lacking_bytes` are
@@ -65,7 +66,7 @@ class CutScorer {
   }
   // Returns what all calls cost, in a unit of a few nanoseconds. The number is the same on every machine.
   int64_t spent() const { return spent_; }
-  // Says whether every stage so far recomputes what is certainly best.
+  // Says whether every stage so far recomputes what is certainly best, or certainly does not fit.
   bool exact() const { return exact_; }
 
   // Returns the memory of all devices that have a limit.
@@ -111,7 +112,7 @@ class CutScorer {
   std::unordered_map<int64_t, StagePart> parts_;
   // Those of stages that recompute what they have to, by the same states and the index of the move.
   std::map<std::pair<int64_t, int64_t>, StagePart> fitting_;
-  const StageFitter fitter_;
+  const StageFitter& fitter_;
   bool exact_ = true;
   std::vector<const StagePart*> of_cuts_;  // of the cuts at hand
   std::map<std::vector<const Move*>, StepEstimate> estimates_;

@@ -64,10 +64,12 @@ struct Known {
 
 class MakespanSearch {
  public:
-  MakespanSearch(const Profile& profile, const PlanOptions& options, const Policy& policy)
+  MakespanSearch(const Profile& profile, const PlanOptions& options, const Policy& policy,
+                 const StageFitter& fitter)
       : profile_(profile),
         options_(options),
         policy_(policy),
+        fitter_(fitter),
         priced_(with_updates(profile, options.microbatches)),
         priced_kinds_(with_updates(options.cluster.profiles, options.microbatches)),
         nodes_(int(std::count_if(profile.nodes.begin(), profile.nodes.end(),
@@ -149,10 +151,10 @@ class MakespanSearch {
     Ground& ground = *grounds_.back();
     ground.options = one_device_a_stage(options, policy_);
     ground.options.cluster.profiles = priced_kinds_;
-    ground.search = std::make_shared<AntichainSearch>(priced_, ground.options);
+    ground.search = std::make_shared<AntichainSearch>(priced_, ground.options, &fitter_);
     ground.best = ground.search->best();
-    ground.score =
-        std::make_unique<CutScorer>(profile_, options_, policy_, *ground.best->dag, *ground.best->placements);
+    ground.score = std::make_unique<CutScorer>(profile_, options_, policy_, *ground.best->dag,
+                                               *ground.best->placements, fitter_);
     add_start(ground, ground.best->cuts);
     if (!near) return ground;
     const bool dear = ground.best->dag->states() > few_states && !options.replicas.off();
@@ -220,8 +222,14 @@ class MakespanSearch {
     const AntichainDag& dag = *ground.best->dag;
     const PlacementDag& placements = *ground.best->placements;
     if ((policy_.halves && !by_program()) || options_.chunks > 1 || !options_.replicas.off() ||
-        known_.count(stages) > 0 || dag.states() > AllCuts::most_states)
+        known_.count(stages) > 0)
       return;
+    if (stages == 1 && placements.moves().size() == 1 && !by_program()) {  // there is one cut
+      const bool exact = ground.score->exact();
+      known_[1] = {exact ? ground.found[0].score.step_s : 0, exact};
+      return;
+    }
+    if (dag.states() > AllCuts::most_states) return;
     const int64_t pairs = int64_t(dag.states()) * dag.states();
     const std::vector<std::vector<const Move*>> paths =
         placements.paths(size_t(std::clamp<int64_t>(most_pairs / pairs, 1, most_paths)));
@@ -266,7 +274,7 @@ class MakespanSearch {
       if (options.replicas.automatic && method != Method::pipedream && method != Method::data_parallel)
         options.replicas = {};
       if (options.replicas.off() && method == Method::data_parallel) return;
-      const Plan plan = plan_by(method, profile_, options, policy_);
+      const Plan plan = plan_by(method, profile_, options, policy_, fitter_);
       if (rank_that_does_not_fit(plan, options.cluster) < 0) consider(plan);
     } catch (const Error& error) {
       if (error.code() == ExitCode::failure) throw;
@@ -276,7 +284,7 @@ class MakespanSearch {
   void consider(Plan plan) {
     if (by_program() && options_.recompute)
       refit(plan, profile_, on_so_many(options_, policy_, plan.ranks()),
-            make_schedule(profile_, plan, policy_, options_.microbatches));
+            make_schedule(profile_, plan, policy_, options_.microbatches), fitter_);
     const double step = step_s(profile_, plan, policy_, options_.microbatches, options_.cluster);
     const int64_t lacking = lacking_bytes(plan, profile_, options_, policy_);
     const int64_t bytes =
@@ -307,6 +315,7 @@ class MakespanSearch {
   const Profile& profile_;
   PlanOptions options_;
   const Policy policy_;
+  const StageFitter& fitter_;
   const Profile priced_;
   const std::vector<KindProfile> priced_kinds_;
   const int nodes_;  // without inputs
@@ -323,8 +332,9 @@ class MakespanSearch {
 
 }  // namespace
 
-Plan plan_makespan(const Profile& profile, const PlanOptions& options, const Policy& policy) {
-  return MakespanSearch(profile, options, policy).run();
+Plan plan_makespan(const Profile& profile, const PlanOptions& options, const Policy& policy,
+                   const StageFitter& fitter) {
+  return MakespanSearch(profile, options, policy, fitter).run();
 }
 
 }  // namespace antichain

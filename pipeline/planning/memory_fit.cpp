@@ -101,7 +101,8 @@ std::vector<int64_t> beside_bytes(const Schedule& schedule, const Plan& plan, co
   return bytes;
 }
 
-bool refit(Plan& plan, const Profile& profile, const PlanOptions& options, const Schedule& schedule) {
+bool refit(Plan& plan, const Profile& profile, const PlanOptions& options, const Schedule& schedule,
+           const StageFitter& fitter) {
   PlanOptions less = options;
   Plan next = plan;
   for (int tries = 0; tries < most_refits; ++tries) {
@@ -116,7 +117,7 @@ bool refit(Plan& plan, const Profile& profile, const PlanOptions& options, const
         if (left <= 0) return false;
         less.cluster.devices[size_t(next.device_of(rank))].memory_bytes = left;
       }
-    make_fit(next, profile, less);
+    make_fit(next, profile, less, fitter);
     if (lacking_bytes(next, less.cluster) > 0) return false;
   }
   return false;

@@ -9,6 +9,7 @@
 
 #include "partition/plan/plan.h"
 #include "partition/plan/plan_options.h"
+#include "partition/search/recompute_search.h"
 #include "pipeline/planning/stage_sums.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/schedule/schedule.h"
@@ -37,6 +38,6 @@ std::vector<int64_t> beside_bytes(const Schedule&, const Plan&, const Profile&, 
 
 // Has stages recompute more until the program fits, where that is possible by the formula. Returns whether
 // the plan fits; else it is as it was.
-bool refit(Plan&, const Profile&, const PlanOptions&, const Schedule&);
+bool refit(Plan&, const Profile&, const PlanOptions&, const Schedule&, const StageFitter&);
 
 }  // namespace antichain

@@ -24,9 +24,10 @@ void set_pace(Plan& plan, const Profile& profile, const PlanOptions& options, co
 
 // Returns, of the plans with the smallest bottleneck, that of the tie rule with the shorter step or period.
 // On links that take time, fewer bytes are not always better than more even stages.
-Plan plan_by_bottleneck(const Profile& profile, const PlanOptions& options, const Policy& policy) {
+Plan plan_by_bottleneck(const Profile& profile, const PlanOptions& options, const Policy& policy,
+                        const StageFitter& fitter) {
   const PlanOptions by_stage = one_device_a_stage(options, policy);
-  AntichainSearch search(profile, by_stage);
+  AntichainSearch search(profile, by_stage, &fitter);
   const Solution best = search.best();
   const auto plan_of = [&](const Solution& solution) {
     Plan plan = on_its_ranks(search.plan_of(solution), options, policy);
@@ -42,8 +43,10 @@ Plan plan_by_bottleneck(const Profile& profile, const PlanOptions& options, cons
 
 // Returns the plan with the shorter period: that of the smallest bottleneck, which is what limits a full
 // pipeline, or that of the shortest step.
-Plan plan_by_period(const Profile& profile, const PlanOptions& options, const Policy& policy) {
-  Plan even = plan_by_bottleneck(profile, options, policy), fast = plan_makespan(profile, options, policy);
+Plan plan_by_period(const Profile& profile, const PlanOptions& options, const Policy& policy,
+                    const StageFitter& fitter) {
+  Plan even = plan_by_bottleneck(profile, options, policy, fitter),
+       fast = plan_makespan(profile, options, policy, fitter);
   set_pace(fast, profile, options, policy);
   const int64_t even_lacks = lacking_bytes(even, profile, options, policy),
                 fast_lacks = lacking_bytes(fast, profile, options, policy);
@@ -74,14 +77,15 @@ Plan plan_network(const Profile& profile, const PlanOptions& options, Method met
   const bool several = asked.chunks > 1;
   asked.recompute = options.recompute && !several;  // where stages share a device, once they are cut
   const auto start = std::chrono::steady_clock::now();
-  Plan plan = !exact                                 ? plan_by(method, profile, asked, policy)
-              : asked.objective == Objective::period ? plan_by_period(profile, asked, policy)
-              : by_step                              ? plan_makespan(profile, asked, policy)
-                                                     : plan_by_bottleneck(profile, asked, policy);
+  const StageFitter fitter(profile, asked.shard_optimiser);
+  Plan plan = !exact                                 ? plan_by(method, profile, asked, policy, fitter)
+              : asked.objective == Objective::period ? plan_by_period(profile, asked, policy, fitter)
+              : by_step                              ? plan_makespan(profile, asked, policy, fitter)
+                                                     : plan_by_bottleneck(profile, asked, policy, fitter);
   if (several) {  // a planner priced each stage as one with a device of its own
     const PlanOptions on_ranks = on_so_many(asked, policy, plan.ranks());
     plan = finish_plan(profile, on_ranks, plan.stages, plan.method, plan.states);
-    if (options.recompute) make_fit(plan, profile, on_ranks);
+    if (options.recompute) make_fit(plan, profile, on_ranks, fitter);
   }
   const auto end = std::chrono::steady_clock::now();
   plan.planning_s = std::chrono::duration<double>(end - start).count();

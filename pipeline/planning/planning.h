@@ -11,6 +11,7 @@
 #include "partition/plan/method.h"
 #include "partition/plan/plan.h"
 #include "partition/plan/plan_options.h"
+#include "partition/search/recompute_search.h"
 #include "pipeline/schedule/policy.h"
 
 namespace antichain {
@@ -29,6 +30,6 @@ Plan plan_network(const Profile&, const PlanOptions&, Method, const Policy&);
 // Finds the plan with the shortest step, simulated with fill and drain, links and the messages that the
 // runner sends (makespan.cpp says how). options.objective is makespan, or period: then the plan has the bound
 // of the period. Throws Error as plan_antichain does.
-Plan plan_makespan(const Profile&, const PlanOptions&, const Policy&);
+Plan plan_makespan(const Profile&, const PlanOptions&, const Policy&, const StageFitter&);
 
 }  // namespace antichain

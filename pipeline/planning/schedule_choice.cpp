@@ -97,18 +97,7 @@ void step_down(Cluster& cluster, const std::vector<int64_t>& lacking) {
 }
 
 int64_t least_by_formula(const Profile& profile, const PlanOptions& options) {
-  return AntichainSearch(profile, options).least_memory_bytes();
-}
-
-Error does_not_fit(const Profile& profile, const PlanOptions& options, int64_t least_bytes) {
-  std::string sentence = fmt::format("{} does not fit the memory of {}{} devices, however it is cut{}",
-                                     profile.model, options.at_most ? "at most " : "", options.devices(),
-                                     options.recompute ? ", and whatever is recomputed" : "");
-  if (least_bytes > 0)
-    sentence += fmt::format(": the smallest that would do is {} bytes{} on each", least_bytes,
-                            least_bytes < 1024 ? "" : fmt::format(" ({})", size_text(double(least_bytes))));
-  return Error(sentence,
-               "use larger devices, more of them, a smaller micro-batch, or fewer micro-batches in flight");
+  return AntichainSearch(profile, options).least_memory().bytes;
 }
 
 }  // namespace
@@ -141,8 +130,8 @@ Plan ScheduleChoice::plan(const Profile& profile, const PlanOptions& options, Me
     refusal = std::current_exception();
   }
   if (!plan) {
-    const int64_t least = least_memory_bytes(profile, options, method);
-    if (least == 0 && refusal) std::rethrow_exception(refusal);
+    const LeastMemory least = least_memory(profile, options, method);
+    if (least.bytes == 0 && refusal) std::rethrow_exception(refusal);
     throw does_not_fit(profile, options, least);
   }
   if (options.together.empty() && !recomputation.given())  // else the bound is only of such plans
@@ -216,6 +205,7 @@ std::optional<CutAndOrder> ScheduleChoice::fitting(const Profile& profile, const
     return CutAndOrder{.plan = std::move(*few.fastest), .order = {}};
   };
   double bound_s = 0;  // of the first round, in which more plans fit than do by their program
+  const StageFitter fitter(profile, options.shard_optimiser);  // of programs that don't fit
   for (int round = 0; round <= most_searches; ++round) {
     if (round == most_searches) {  // the emptiest by the formula
       if (options.chunks > 1 || method != Method::antichain) return std::nullopt;
@@ -240,7 +230,7 @@ std::optional<CutAndOrder> ScheduleChoice::fitting(const Profile& profile, const
     const double planning_s = plan.planning_s;
     const auto lacks = [&] { return lacking_bytes(found.order.schedule, plan, profile, options.cluster); };
     if (options.recompute && sum(lacks()) > 0 &&
-        refit(plan, profile, options_of(found.order.schedule, options), found.order.schedule))
+        refit(plan, profile, options_of(found.order.schedule, options), found.order.schedule, fitter))
       time(found);
     const std::vector<int64_t> lacking = lacks();
     if (std::optional<FewPlans> few = round == 0 ? of_few() : std::nullopt)
@@ -268,8 +258,8 @@ std::optional<CutAndOrder> ScheduleChoice::fitting(const Profile& profile, const
   return std::nullopt;
 }
 
-int64_t ScheduleChoice::least_memory_bytes(const Profile& profile, const PlanOptions& options,
-                                           Method method) const {
+LeastMemory ScheduleChoice::least_memory(const Profile& profile, const PlanOptions& options,
+                                         Method method) const {
   const auto fits = [&](int64_t bytes, Width width) {
     try {
       return search(profile, within(options, bytes), method, width).has_value();
@@ -280,7 +270,7 @@ int64_t ScheduleChoice::least_memory_bytes(const Profile& profile, const PlanOpt
   };
   if (!planned() && !recomputation.given())
     if (const std::optional<FewPlans> few = try_all_plans(profile, options, policy()))
-      return few->least_bytes;
+      return {few->least_bytes};
   // 1. Begin where weights fit, and whatever the formula counts.
   int64_t held = 0, all = 0;
   for (const ProfileNode& node : profile.nodes) {
@@ -302,7 +292,7 @@ int64_t ScheduleChoice::least_memory_bytes(const Profile& profile, const PlanOpt
   // 2. Find some memory that is enough, and the smallest by halves.
   int64_t high = low + 1;
   while (!fits(high, Width::least_memory)) {
-    if (high > all) return 0;
+    if (high > all) return {.exact = false};
     low = high;
     high = int64_t(double(high) * memory_growth) + 1;
   }
@@ -316,7 +306,7 @@ int64_t ScheduleChoice::least_memory_bytes(const Profile& profile, const PlanOpt
     if (less == high || !fits(less, Width::all)) break;
     high = less;
   }
-  return high;
+  return {high, /*exact=*/false};
 }
 
 Plan ScheduleChoice::judge(const Profile& profile, const Plan& given, const PlanOptions& asked,

@@ -22,6 +22,8 @@
 
 namespace antichain {
 
+struct LeastMemory;
+
 constexpr std::string_view planned_order = "auto";
 
 // Returns the names that a schedule to train with can have.
@@ -91,7 +93,7 @@ struct ScheduleChoice {
   using Time = std::function<void(CutAndOrder&)>;
   std::optional<CutAndOrder> fitting(const Profile&, const PlanOptions&, const Policy& cut_for, Method,
                                      const Find&, const Time&) const;
-  int64_t least_memory_bytes(const Profile&, const PlanOptions&, Method) const;  // 0: none was found
+  LeastMemory least_memory(const Profile&, const PlanOptions&, Method) const;
   CutAndOrder together(const Profile&, const PlanOptions&, const Policy&) const;
   PlannedOrder order(const Profile&, const Plan&, const PlanOptions&, OrderRequest) const;
   std::vector<int> given_limits(int ranks) const;

@@ -69,15 +69,15 @@ TEST(ShippedProfiles, HaveProvedMemoryCurvesOnOneDevice) {
     for (int n = 0; n < int(profile.nodes.size()); ++n)
       if (profile.nodes[size_t(n)].role != Role::input) nodes.push_back(n);
     const StageSeat seat{.in_flight = 1};
-    const int64_t least = StageFitter(profile, false).least_bytes(nodes, seat),
+    const int64_t least = StageFitter(profile, false).least(nodes, seat).bytes,
                   most = memory_bytes(sum_of(profile, nodes), 1, 1);
     for (int i = 0; i < 10; ++i) {
       StageSeat limited = seat;
       limited.memory_bytes = least + (most - least) * i / 9;
       const StageFitter fitter(profile, false);  // each point is a plan of its own
-      const auto& choice = fitter.fit(nodes, limited);
-      ASSERT_TRUE(choice.has_value()) << model << ", point " << i;
-      EXPECT_TRUE(choice->exact) << model << ", point " << i;
+      const RecomputeFind& found = fitter.fit(nodes, limited);
+      ASSERT_TRUE(found.choice.has_value()) << model << ", point " << i;
+      EXPECT_TRUE(found.exact) << model << ", point " << i;
     }
   }
 }

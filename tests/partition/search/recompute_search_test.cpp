@@ -72,20 +72,20 @@ void compare_with_all(uint64_t seed, int most_nodes) {
     all.push_back(choice);
   }
   const int64_t least = std::ranges::min(all, {}, &Choice::bytes).bytes, most = all.front().bytes;
-  const RecomputeChoice fewest = least_bytes(order, {.in_flight = of.in_flight});
-  EXPECT_EQ(fewest.bytes, least) << seed;
+  const RecomputeFind fewest = least_bytes(order, {.in_flight = of.in_flight});
+  EXPECT_EQ(fewest.choice->bytes, least) << seed;
   EXPECT_TRUE(fewest.exact) << seed;
   for (int64_t limit :
        {least - 1, least, (3 * least + most) / 4, (least + most) / 2, (least + 3 * most) / 4, most}) {
     int64_t ns = std::numeric_limits<int64_t>::max();
     for (const Choice& choice : all)
       if (choice.bytes <= limit) ns = std::min(ns, choice.ns);
-    const auto found = least_time(order, {.in_flight = of.in_flight, .budget_bytes = limit});
-    ASSERT_EQ(found.has_value(), limit >= least) << seed;
-    if (!found) continue;
-    EXPECT_EQ(found->ns, ns) << seed << " within " << limit;
-    EXPECT_LE(found->bytes, limit) << seed;
-    EXPECT_TRUE(found->exact) << seed;
+    const RecomputeFind found = least_time(order, {.in_flight = of.in_flight, .budget_bytes = limit});
+    EXPECT_TRUE(found.exact) << seed;
+    ASSERT_EQ(found.choice.has_value(), limit >= least) << seed;
+    if (!found.choice) continue;
+    EXPECT_EQ(found.choice->ns, ns) << seed << " within " << limit;
+    EXPECT_LE(found.choice->bytes, limit) << seed;
   }
 }
 
@@ -122,7 +122,7 @@ TEST(RecomputeSearch, RecomputesNothingWithoutNeed) {
   const Case of = random_case(3, 9);
   const StageOrder order(of.profile, of.profile.consumers(), of.stage);
   const auto found = least_time(order, {.in_flight = 2, .budget_bytes = int64_t(1) << 40});
-  EXPECT_EQ(std::ranges::count(found->again, true), 0);
+  EXPECT_EQ(std::ranges::count(found.choice->again, true), 0);
 }
 
 }  // namespace

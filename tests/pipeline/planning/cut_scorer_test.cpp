@@ -26,7 +26,7 @@ TEST(CutScorer, SaysTheSameOfCutsThatItRemembers) {
     AntichainSearch search(profile, options);
     const Solution some = search.best();
     const auto scorer = [&] {
-      CutScorer score(profile, options, Policy::one_f_one_b, *some.dag, *some.placements);
+      CutScorer score(profile, options, Policy::one_f_one_b, *some.dag, *some.placements, search.fitter());
       score(some.cuts);  // makes the estimate for these placements, which counts as spent, too
       return score;
     };
@@ -73,7 +73,7 @@ TEST(CutScorer, CountsTheEdgesThatItLooksAt) {
   const PlanOptions options{.stages = 2, .objective = Objective::compute, .microbatches = 4};
   AntichainSearch search(profile, options);
   const Solution even = search.best();
-  CutScorer score(profile, options, Policy::one_f_one_b, *even.dag, *even.placements);
+  CutScorer score(profile, options, Policy::one_f_one_b, *even.dag, *even.placements, search.fitter());
   for (const char* again : {"new", "remembered"}) {
     const int64_t before = score.spent();
     ASSERT_TRUE(score(even.cuts));

@@ -61,7 +61,7 @@ Exhaustive try_all(const Profile& profile, const PlanOptions& asked, Policy poli
   o.objective = Objective::compute;
   AntichainSearch search(profile, o);
   const Solution some = search.best();
-  CutScorer score(profile, o, policy, *some.dag, *some.placements);
+  CutScorer score(profile, o, policy, *some.dag, *some.placements, search.fitter());
   Exhaustive all;
   Cuts cuts = some.cuts;
   const size_t last = cuts.states.size() - 1;

@@ -59,8 +59,8 @@ struct PlannedVgg19 {
         plan(whole_model(profile)) {
     const StageFitter fitter(profile, false);
     PlanStage& stage = plan.stages[0];
-    least_bytes = fitter.least_bytes(stage.nodes, {.in_flight = 1});
-    const auto& choice = fitter.fit(stage.nodes, {.in_flight = 1, .memory_bytes = bytes});
+    least_bytes = fitter.least(stage.nodes, {.in_flight = 1}).bytes;
+    const auto& choice = fitter.fit(stage.nodes, {.in_flight = 1, .memory_bytes = bytes}).choice;
     fits = choice.has_value();
     if (fits) stage.recomputed = choice->of(stage.nodes);
   }
