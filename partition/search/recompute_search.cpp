@@ -1,6 +1,7 @@
 #include "partition/search/recompute_search.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -69,9 +70,7 @@ class RecomputeSearch {
   }
 
   RecomputeFind run() {
-    int64_t all = 0;
-    for (const StageOrder::Place& place : order_.places) all += place.kept_bytes;
-    if (request_.in_flight * all <= budget_) set_best({.again = std::vector<bool>(ns_.size())});
+    consider(std::vector<bool>(ns_.size()));
     const int64_t budget = budget_;
     std::multimap<double, Subproblem> open;  // by bound
     const auto put = [&](Subproblem made, const StateGraph* parent) {
@@ -92,13 +91,37 @@ class RecomputeSearch {
   }
 
  private:
+  // A Label is a choice up to a place, which leads to a state.
   struct Label {
     int64_t ns = 0, kept = 0, most = 0;  // `most` is the largest working set so far
-    int before = -1;                     // the label of the place before
-    bool again = false;
-    int in_graph = 0;
     double rank = 0;
-    RecomputeState state = {};
+    int before = -1;  // the label of the place before
+    int state = 0;
+    bool again = false;
+  };
+  struct Reached {
+    RecomputeState state;
+    int in_graph = 0;
+    int kind = 0;  // the same where states differ in bytes alone
+  };
+  // A Front has the states behind a place, each once.
+  struct Front {
+    std::vector<Reached> states;
+    std::unordered_map<std::string, int> kinds, known;
+
+    int add(RecomputeState state, int in_graph) {
+      std::string key = state.key();
+      const int kind = kinds.try_emplace(key, int(kinds.size())).first->second;
+      state.write_bytes(1, key);
+      key.append(reinterpret_cast<const char*>(&in_graph), sizeof in_graph);
+      const auto [same, fresh] = known.try_emplace(std::move(key), int(states.size()));
+      if (fresh) states.push_back({std::move(state), in_graph, kind});
+      return same->second;
+    }
+  };
+  struct Way {
+    int to = -1;  // none
+    RecomputeStep step = {};
   };
 
   // What is minimised has to be at most this.
@@ -176,35 +199,40 @@ class RecomputeSearch {
     return find_weights(made);
   }
 
-  // Adds the cheapest paths by a weight. Returns nanoseconds and bytes of the one from the beginning.
-  std::pair<int64_t, int64_t> weigh(StateGraph& graph, const Weight& weight) const {
+  // Adds the cheapest paths by a weight, and considers the one from the beginning. Returns its nanoseconds
+  // and bytes.
+  std::pair<int64_t, int64_t> weigh(StateGraph& graph, const Weight& weight) {
     std::vector<std::vector<double>> rest(graph.before.size());
-    std::vector<std::pair<int64_t, int64_t>> costs, behind(graph.before.back().size());
-    rest.back().resize(behind.size());
-    for (size_t i = graph.before.size() - 1; i-- > 0; std::swap(costs, behind)) {
-      costs.assign(graph.before[i].size(), {});
-      rest[i].assign(graph.before[i].size(), double(no_budget));
-      for (size_t s = 0; s < costs.size(); ++s)
-        for (const bool again : {false, true}) {
-          const StateGraph::State& state = graph.before[i][s];
-          if (state.to[again] < 0) continue;
-          const size_t to = size_t(state.to[again]);
-          const int64_t ns = again ? ns_[i] : 0, kept = state.kept_bytes[again];
-          const double value = rest[i + 1][to] + weight.of_time * double(ns) + weight.of_byte * double(kept);
-          if (value >= rest[i][s]) continue;
-          rest[i][s] = value;
-          costs[s] = {behind[to].first + ns, behind[to].second + kept};
-        }
+    rest.back().resize(graph.before.back().size());
+    const auto value = [&](size_t i, size_t s, bool again) {
+      const StateGraph::State& state = graph.before[i][s];
+      if (state.to[again] < 0) return double(no_budget);
+      return rest[i + 1][size_t(state.to[again])] + weight.of_time * (again ? double(ns_[i]) : 0) +
+             weight.of_byte * double(state.kept_bytes[again]);
+    };
+    for (size_t i = graph.before.size() - 1; i-- > 0;)
+      for (size_t s = 0; s < graph.before[i].size(); ++s)
+        rest[i].push_back(std::min(value(i, s, false), value(i, s, true)));
+    std::pair<int64_t, int64_t> cost(no_budget, no_budget);
+    if (rest[0][0] < double(no_budget)) {
+      cost = {};
+      std::vector<bool> choice(ns_.size());
+      for (size_t i = 0, s = 0; i + 1 < graph.before.size(); ++i) {
+        const bool again = value(i, s, true) < value(i, s, false);
+        if (again) choice[i] = true, cost.first += ns_[i];
+        cost.second += graph.before[i][s].kept_bytes[again];
+        s = size_t(graph.before[i][s].to[again]);
+      }
+      consider(std::move(choice));
     }
-    const bool none = rest[0][0] >= double(no_budget);
     graph.weights.push_back(weight);
     graph.rest.push_back(std::move(rest));
-    return none ? std::pair(no_budget, no_budget) : behind[0];
+    return cost;
   }
 
   // Finds the price of a byte that gives the best bound: Handler, Zang, "A Dual Algorithm for the Constrained
   // Shortest Path Problem", Networks 1980.
-  bool find_weights(Subproblem& made) const {
+  bool find_weights(Subproblem& made) {
     StateGraph& graph = made.graph;
     if (graph.before.back().empty()) return false;
     auto [slow_ns, least] = weigh(graph, {0, 1});
@@ -230,39 +258,52 @@ class RecomputeSearch {
 
   // Looks for something better. Returns whether nothing was left out.
   bool search(const Subproblem& in) {
-    std::vector<std::vector<Label>> labels = {{{.state = steps_.first()}}};
+    std::vector<std::vector<Label>> labels = {{{}}};
+    Front front;
+    front.add(steps_.first(), 0);
     bool complete = true;
     for (int i = 0; i <= order_.size(); ++i) {
+      Front behind;
+      std::vector<std::array<std::optional<Way>, 2>> ways(front.states.size());
       std::vector<Label> next;
       for (size_t l = 0; l < labels.back().size(); ++l)
         for (const bool again : {false, true}) {
           const Label& label = labels.back()[l];
-          const int in_graph = in.graph.before[size_t(i)][size_t(label.in_graph)].to[again];
-          if (in_graph < 0) continue;
-          Label made{.ns = label.ns, .before = int(l), .again = again, .in_graph = in_graph};
-          made.state = label.state;
-          const RecomputeStep step = steps_.step(made.state, i, again, in.floor);
-          if (again) made.ns += ns_[size_t(i)];
-          made.kept = label.kept + step.kept_bytes;
-          made.most = std::max(label.most, step.working_bytes);
-          if (made.most > in.ceiling || !promises(made, in, i + 1)) continue;
-          next.push_back(std::move(made));
+          std::optional<Way>& way = ways[size_t(label.state)][again];
+          if (!way) way = go(front.states[size_t(label.state)], in, i, again, behind);
+          if (way->to < 0) continue;
+          Label made{.ns = label.ns + (again ? ns_[size_t(i)] : 0),
+                     .kept = label.kept + way->step.kept_bytes,
+                     .most = std::max(label.most, way->step.working_bytes),
+                     .before = int(l),
+                     .state = way->to,
+                     .again = again};
+          if (promises(made, in, i + 1, behind.states[size_t(way->to)].in_graph)) next.push_back(made);
         }
       effort_ -= int64_t(next.size());
-      complete &= thin_out(next, in);
-      for (Label& label : labels.back()) label.state = {};
+      complete &= thin_out(next, behind, in);
       labels.push_back(std::move(next));
+      front = std::move(behind);
     }
     take_best(labels, in);
     return complete;
   }
 
-  bool promises(Label& label, const Subproblem& in, int next) const {
+  Way go(const Reached& from, const Subproblem& in, int i, bool again, Front& behind) const {
+    const int in_graph = in.graph.before[size_t(i)][size_t(from.in_graph)].to[again];
+    if (in_graph < 0) return {};
+    RecomputeState state = from.state;
+    const RecomputeStep step = steps_.step(state, i, again, in.floor);
+    if (step.working_bytes > in.ceiling) return {};
+    return {behind.add(std::move(state), in_graph), step};
+  }
+
+  bool promises(Label& label, const Subproblem& in, int next, int in_graph) const {
     const int64_t working = std::max(label.most, in.floor);
     for (size_t w = 0; w < in.graph.weights.size(); ++w) {
       const Weight& weight = in.graph.weights[w];
       const double total = weight.of_time * double(label.ns) + weight.of_byte * double(label.kept) +
-                           in.graph.rest[w][size_t(next)][size_t(label.in_graph)];
+                           in.graph.rest[w][size_t(next)][size_t(in_graph)];
       if (!good(weight, total, working)) return false;
       if (weight.of_time > 0 || !by_time_) label.rank = std::max(label.rank, bound(weight, total, working));
     }
@@ -270,30 +311,31 @@ class RecomputeSearch {
   }
 
   // Drops labels that are beaten, and, where there are too many, those that promise least.
-  bool thin_out(std::vector<Label>& labels, const Subproblem& in) const {
+  bool thin_out(std::vector<Label>& labels, const Front& front, const Subproblem& in) const {
     std::stable_sort(labels.begin(), labels.end(), [](const Label& a, const Label& b) {
       return std::pair(a.rank, a.kept) < std::pair(b.rank, b.kept);
     });
-    std::unordered_map<std::string, std::vector<size_t>> known;
+    std::vector<std::vector<size_t>> known(front.kinds.size());
     std::vector<Label> left;
-    bool complete = true;
-    for (Label& label : labels) {
-      std::vector<size_t>& alike = known[label.state.key()];
+    for (const Label& label : labels) {
+      const Reached& its = front.states[size_t(label.state)];
+      std::vector<size_t>& alike = known[size_t(its.kind)];
       if (std::ranges::any_of(alike, [&](size_t l) {
             const Label& other = left[l];
             return other.ns <= label.ns && other.kept <= label.kept &&
-                   other.most <= std::max(label.most, in.floor) && other.state.beats(label.state);
+                   other.most <= std::max(label.most, in.floor) &&
+                   (other.state == label.state || front.states[size_t(other.state)].state.beats(its.state));
           }))
         continue;
       if (left.size() == in.width) {
-        complete = false;
-        break;
+        labels = std::move(left);
+        return false;
       }
       if (alike.size() < most_compared) alike.push_back(left.size());
-      left.push_back(std::move(label));
+      left.push_back(label);
     }
     labels = std::move(left);
-    return complete;
+    return true;
   }
 
   void take_best(const std::vector<std::vector<Label>>& labels, const Subproblem& in) {
@@ -302,26 +344,30 @@ class RecomputeSearch {
       return std::pair(label.ns, request_.in_flight * label.kept + std::max(label.most, in.floor));
     });
     if (best == ends.end()) return;
-    RecomputeChoice choice{.again = std::vector<bool>(ns_.size()), .ns = best->ns};
+    std::vector<bool> again(ns_.size());
     const Label* label = &*best;
     for (size_t i = labels.size() - 1; i > 0; --i) {
-      if (i <= ns_.size()) choice.again[i - 1] = label->again;
+      if (i <= ns_.size()) again[i - 1] = label->again;
       label = &labels[i - 1][size_t(label->before)];
     }
-    set_best(std::move(choice));
-    ANTICHAIN_CHECK(best_->set.kept_bytes == best->kept &&
-                        std::max(best_->set.again_bytes, in.floor) == std::max(best->most, in.floor),
-                    "the search and the formula of memory agree");
+    const WorkingSet set = consider(std::move(again));
+    ANTICHAIN_CHECK(
+        set.kept_bytes == best->kept && std::max(set.again_bytes, in.floor) == std::max(best->most, in.floor),
+        "the search and the formula of memory agree");
   }
 
-  void set_best(RecomputeChoice choice) {
+  // Takes a choice where it fits and is better than the best so far.
+  WorkingSet consider(std::vector<bool> again) {
+    RecomputeChoice choice{.again = std::move(again)};
     choice.set = working_set(order_, choice.again);
     choice.bytes = request_.in_flight * choice.set.kept_bytes + choice.set.again_bytes;
-    if (by_time_)
-      most_ns_ = choice.ns - 1;
-    else
-      budget_ = choice.bytes - 1;
+    for (size_t i = 0; i < ns_.size(); ++i)
+      if (choice.again[i]) choice.ns += ns_[i];
+    const WorkingSet set = choice.set;
+    if (choice.bytes > budget_ || choice.ns > most_ns_) return set;
+    by_time_ ? most_ns_ = choice.ns - 1 : budget_ = choice.bytes - 1;
     best_ = std::move(choice);
+    return set;
   }
 
   // Divides a subproblem's range where that brings bounds closer, or else tells more states apart.

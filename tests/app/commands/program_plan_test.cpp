@@ -339,7 +339,7 @@ TEST_F(PlanProgram, ComparisonsGoOnWithoutAMethodThatRefuses) {
   EXPECT_EQ(wanted.code, 2) << "a file was asked for that no plan can fill";
   EXPECT_THAT(wanted.err, HasSubstr("no cuts are shipped for small"));
   EXPECT_FALSE(std::filesystem::exists(path("x.json")));
-  refused("plan --profile small.txt --stages 2 --compare --memory-bytes 1000", 3, "smallest that would do");
+  refused("plan --profile small.txt --stages 2 --compare --memory-bytes 1000", 3, "the smallest that");
   refused("plan --profile small.txt --stages 40 --compare", 2, "only 5 nodes");
   refused("plan --profile small.txt --stages 2 --compare --method uniform", 2, "leave out --method");
 
@@ -398,7 +398,7 @@ TEST_F(PlanProgram, RefusesWhatMakesNoSense) {
   }
   printed(with + "--method uniform --max-states 7");  // for its bound
   refused(with + "--memory-bytes -1", 2, "--memory-bytes takes a size");
-  refused(with + "--memory-bytes 1000000", 3, "the smallest that would do");
+  refused(with + "--memory-bytes 1000000", 3, "the smallest that");
   refused(with + "--method uniform --memory-bytes 10000000", 3, "stage 1");
   refused(with + "--link-bytes-per-s nan", 2, "--link-bytes-per-s takes bytes a second");
   refused(with + "--microbatches 0", 2, "--microbatches takes a whole number");

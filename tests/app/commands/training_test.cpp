@@ -26,7 +26,7 @@ TEST_F(Training, TrainsForTheSmallestStepOnTheClusterThatIsGiven) {
   EXPECT_THAT(result.out, HasSubstr("2 stages")) << "one per rank, however many devices the file has";
   EXPECT_THAT(result.out, HasSubstr("Objective makespan, 4 micro-batches under 1f1b"));
   EXPECT_THAT(result.out, HasSubstr("(of cluster.json)"));
-  expect_refused(train + "--local 2 --memory-bytes 1000", 3, "smallest that would do");
+  expect_refused(train + "--local 2 --memory-bytes 1000", 3, "the smallest that");
   // A plan with replicas needs a rank for each of them.
   ASSERT_EQ(run("plan --profile p.json --replicas 2,1 --json replicated.json").code, 0);
   const ProgramRun replicated = run(train + "--local 3 --plan replicated.json");

@@ -1,4 +1,4 @@
-// The choice of what a stage computes again is compared with all choices, on small random stages.
+// The choice of what a stage computes again is compared with all choices, on random stages.
 #include "partition/search/recompute_search.h"
 
 #include <gtest/gtest.h>
@@ -20,23 +20,32 @@ struct Case {
   int in_flight = 1;
 };
 
+struct Sizes {
+  int least_nodes = 2, most_nodes = 9;
+  int most_ns = 9, most_bytes = 20;
+  int unevenness = 1;  // by so much a third of the times and bytes are smaller
+};
+constexpr Sizes small, large = {13, 16, 2'000'000, 50'000'000, 100};
+
 // Every third is a chain, and the others have skips. A stage may begin and end anywhere.
-Case random_case(uint64_t seed, int most_nodes) {
+Case random_case(uint64_t seed, const Sizes& sizes) {
   std::mt19937_64 random(seed);
   const auto pick = [&](int from, int to) { return from + int(random() % uint64_t(to - from + 1)); };
+  const auto uneven = [&](int most) { return pick(0, most) / (pick(0, 2) > 0 ? 1 : sizes.unevenness); };
   Case made{.profile = {.model = "random"}, .in_flight = pick(1, 4)};
   Profile& profile = made.profile;
-  const int input = add_input(profile), nodes = pick(2, most_nodes);
+  const int input = add_input(profile), nodes = pick(sizes.least_nodes, sizes.most_nodes);
   for (int i = 0; i < nodes; ++i) {
     std::vector<int> inputs = {i == 0 ? input : int(profile.nodes.size()) - 1};
     for (int extra = seed % 3 == 0 ? 0 : pick(0, 2); extra > 0; --extra) {
       const int from = pick(0, int(profile.nodes.size()) - 1);
       if (std::ranges::count(inputs, from) == 0) inputs.push_back(from);
     }
-    const int n = add(profile, inputs, pick(0, 9), pick(0, 9), pick(0, 20));
+    const int64_t ns = uneven(sizes.most_ns), backward_ns = uneven(sizes.most_ns);
+    const int n = add(profile, inputs, ns, backward_ns, uneven(sizes.most_bytes));
     ProfileNode& node = profile.nodes[size_t(n)];
     node.needs_gradient = pick(0, 5) > 0;
-    node.cost.stash_bytes = pick(0, 2) > 0 ? pick(0, 20) : 0;
+    node.cost.stash_bytes = pick(0, 2) > 0 ? uneven(sizes.most_bytes) : 0;
     node.cost.keeps_output = pick(0, 1) > 0;
     if (pick(0, 1) > 0) {
       node.op = "relu";
@@ -50,8 +59,8 @@ Case random_case(uint64_t seed, int most_nodes) {
   return made;
 }
 
-void compare_with_all(uint64_t seed, int most_nodes) {
-  const Case of = random_case(seed, most_nodes);
+void compare_with_all(uint64_t seed, const Sizes& sizes) {
+  const Case of = random_case(seed, sizes);
   const StageOrder order(of.profile, of.profile.consumers(), of.stage);
   struct Choice {
     int64_t ns = 0, bytes = 0;
@@ -75,8 +84,10 @@ void compare_with_all(uint64_t seed, int most_nodes) {
   const RecomputeFind fewest = least_bytes(order, {.in_flight = of.in_flight});
   EXPECT_EQ(fewest.choice->bytes, least) << seed;
   EXPECT_TRUE(fewest.exact) << seed;
-  for (int64_t limit :
-       {least - 1, least, (3 * least + most) / 4, (least + most) / 2, (least + 3 * most) / 4, most}) {
+  std::vector<int64_t> limits = {
+      least - 1, least, (3 * least + most) / 4, (least + most) / 2, (least + 3 * most) / 4, most};
+  for (size_t i = 1; i < 4; ++i) limits.push_back(all[all.size() * i / 4].bytes);  // nothing is left over
+  for (const int64_t limit : limits) {
     int64_t ns = std::numeric_limits<int64_t>::max();
     for (const Choice& choice : all)
       if (choice.bytes <= limit) ns = std::min(ns, choice.ns);
@@ -90,13 +101,17 @@ void compare_with_all(uint64_t seed, int most_nodes) {
 }
 
 TEST(RecomputeSearch, IsAsGoodAsAllChoices) {
-  for (uint64_t seed = 0; seed < 300; ++seed) compare_with_all(seed, 9);
+  for (uint64_t seed = 0; seed < 300; ++seed) compare_with_all(seed, small);
+}
+
+TEST(RecomputeSearch, IsAsGoodAsAllChoicesInLargerStages) {
+  for (uint64_t seed = 1000; seed < 1030; ++seed) compare_with_all(seed, large);
 }
 
 // The states add up to the formula, whatever is chosen.
 TEST(RecomputeState, AgreesWithTheFormula) {
   for (uint64_t seed = 0; seed < 3000; ++seed) {
-    const Case of = random_case(seed, 14);
+    const Case of = random_case(seed, {.most_nodes = 14});
     const StageOrder order(of.profile, of.profile.consumers(), of.stage);
     const RecomputeSteps steps(order);
     std::mt19937_64 random(seed);
@@ -119,7 +134,7 @@ TEST(RecomputeState, AgreesWithTheFormula) {
 }
 
 TEST(RecomputeSearch, RecomputesNothingWithoutNeed) {
-  const Case of = random_case(3, 9);
+  const Case of = random_case(3, small);
   const StageOrder order(of.profile, of.profile.consumers(), of.stage);
   const auto found = least_time(order, {.in_flight = 2, .budget_bytes = int64_t(1) << 40});
   EXPECT_EQ(std::ranges::count(found.choice->again, true), 0);

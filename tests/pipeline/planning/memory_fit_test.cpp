@@ -19,7 +19,7 @@ int64_t named_bytes(const ScheduleChoice& choice, const Profile& profile, const 
     choice.plan(profile, options, Method::antichain);
     return 0;
   } catch (const Error& error) {
-    const std::string text = error.what(), before = "the smallest that would do is ";
+    const std::string text = error.what(), before = " do is ";
     const size_t at = text.find(before);
     EXPECT_NE(at, std::string::npos) << text;
     return at == std::string::npos ? -1 : std::stoll(text.substr(at + before.size()));

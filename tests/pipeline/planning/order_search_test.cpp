@@ -357,7 +357,7 @@ TEST(ScheduleChoice, AutoFitsWhatItNamesAndIsNeverSlowerThanANamedSchedule) {
   try {
     choice.plan(profile, options, Method::antichain);
   } catch (const Error& error) {
-    const std::string text = error.what(), before = "the smallest that would do is ";
+    const std::string text = error.what(), before = " do is ";
     least = std::stoll(text.substr(text.find(before) + before.size()));
   }
   int others = 0;
