@@ -104,19 +104,24 @@ class RecomputeSearch {
     int in_graph = 0;
     int kind = 0;  // the same where states differ in bytes alone
   };
-  // A Front has the states behind a place, each once.
+  // A Front has the states behind a place. Those that differ by less than `unit` bytes are one.
   struct Front {
+    int64_t unit = 1;
     std::vector<Reached> states;
     std::unordered_map<std::string, int> kinds, known;
 
-    int add(RecomputeState state, int in_graph) {
+    // Returns its number, and whether it is new.
+    std::pair<int, bool> add(RecomputeState state, int in_graph) {
       std::string key = state.key();
       const int kind = kinds.try_emplace(key, int(kinds.size())).first->second;
-      state.write_bytes(1, key);
+      if (unit < no_budget) state.write_bytes(unit, key);
       key.append(reinterpret_cast<const char*>(&in_graph), sizeof in_graph);
       const auto [same, fresh] = known.try_emplace(std::move(key), int(states.size()));
-      if (fresh) states.push_back({std::move(state), in_graph, kind});
-      return same->second;
+      if (fresh)
+        states.push_back({std::move(state), in_graph, kind});
+      else
+        states[size_t(same->second)].state.meet(state);
+      return {same->second, fresh};
     }
   };
   struct Way {
@@ -143,57 +148,47 @@ class RecomputeSearch {
   // Makes the graph of a subproblem, of what its parent's has left, and finds its bound. States of one have
   // the same state of the parent's. Returns whether it may have something better.
   bool relax(Subproblem& made, const StateGraph* parent) {
-    struct Front {
-      RecomputeState state;
-      int in_parent = 0;
-      std::vector<double> come;  // by weight of the parent: of the cheapest path from the beginning
-    };
     const size_t weights = parent ? parent->weights.size() : 0;
-    std::vector<Front> front = {{steps_.first(), 0, std::vector<double>(weights)}}, next;
-    std::vector<double> come(weights);
-    std::unordered_map<std::string, int> known;
+    Front front;
+    front.add(steps_.first(), 0);
+    // By state and weight of the parent: of the cheapest path from the beginning.
+    std::vector<std::vector<double>> come = {std::vector<double>(weights)};
+    std::vector<double> comes(weights);
     made.graph.before = {{{}}};
     size_t states = 1;
     const size_t most_states = size_t(std::max<int64_t>(given_ / (graphs * order_.size()), least_width));
     for (int i = 0; i <= order_.size(); ++i) {
-      known.clear(), next.clear();
-      std::vector<StateGraph::State> behind;
-      for (size_t s = 0; s < front.size(); ++s)
+      Front next{.unit = std::max<int64_t>(1, made.unit)};
+      std::vector<std::vector<double>> come_next;
+      for (size_t s = 0; s < front.states.size(); ++s)
         for (const bool again : {false, true}) {
           if (again && (i == order_.size() || !order_.places[size_t(i)].computes)) continue;
-          const int in_parent = parent ? parent->before[size_t(i)][size_t(front[s].in_parent)].to[again] : 0;
+          const Reached& from = front.states[s];
+          const int in_parent = parent ? parent->before[size_t(i)][size_t(from.in_graph)].to[again] : 0;
           if (in_parent < 0) continue;
-          RecomputeState state = front[s].state;
+          RecomputeState state = from.state;
           const RecomputeStep step = steps_.step(state, i, again, made.floor);
           if (step.working_bytes > made.ceiling) continue;
           bool may = true;
           for (size_t w = 0; w < weights && may; ++w) {
             const Weight& weight = parent->weights[w];
-            come[w] = front[s].come[w] + weight.of_byte * double(step.kept_bytes);
-            if (again) come[w] += weight.of_time * double(ns_[size_t(i)]);
-            may = good(weight, come[w] + parent->rest[w][size_t(i) + 1][size_t(in_parent)], made.floor);
+            comes[w] = come[s][w] + weight.of_byte * double(step.kept_bytes);
+            if (again) comes[w] += weight.of_time * double(ns_[size_t(i)]);
+            may = good(weight, comes[w] + parent->rest[w][size_t(i) + 1][size_t(in_parent)], made.floor);
           }
           if (!may) continue;
-          if (next.size() >= most_states) state = steps_.easiest(i + 1);
-          std::string key = state.key();
-          key.append(reinterpret_cast<const char*>(&in_parent), sizeof in_parent);
-          if (made.unit < no_budget) state.write_bytes(std::max<int64_t>(1, made.unit), key);
-          const auto [same, fresh] = known.try_emplace(std::move(key), int(next.size()));
-          if (fresh) {
-            next.push_back({std::move(state), in_parent, come});
-            behind.emplace_back();
-          } else {
-            Front& other = next[size_t(same->second)];
-            other.state.meet(state);
-            for (size_t w = 0; w < weights; ++w) other.come[w] = std::min(other.come[w], come[w]);
-          }
-          StateGraph::State& from = made.graph.before[size_t(i)][s];
-          from.to[again] = same->second, from.kept_bytes[again] = step.kept_bytes;
+          if (next.states.size() >= most_states) state = steps_.easiest(i + 1);
+          const auto [to, fresh] = next.add(std::move(state), in_parent);
+          if (fresh) come_next.push_back(comes);
+          for (size_t w = 0; w < weights; ++w)
+            come_next[size_t(to)][w] = std::min(come_next[size_t(to)][w], comes[w]);
+          StateGraph::State& its = made.graph.before[size_t(i)][s];
+          its.to[again] = to, its.kept_bytes[again] = step.kept_bytes;
         }
-      effort_ -= int64_t(next.size());
-      states += next.size();
-      std::swap(front, next);
-      made.graph.before.push_back(std::move(behind));
+      front = std::move(next), come = std::move(come_next);
+      effort_ -= int64_t(front.states.size());
+      states += front.states.size();
+      made.graph.before.emplace_back(front.states.size());
     }
     made.width = std::max(made.width, states / ns_.size());
     return find_weights(made);
@@ -295,7 +290,7 @@ class RecomputeSearch {
     RecomputeState state = from.state;
     const RecomputeStep step = steps_.step(state, i, again, in.floor);
     if (step.working_bytes > in.ceiling) return {};
-    return {behind.add(std::move(state), in_graph), step};
+    return {behind.add(std::move(state), in_graph).first, step};
   }
 
   bool promises(Label& label, const Subproblem& in, int next, int in_graph) const {
