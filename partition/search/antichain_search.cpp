@@ -68,8 +68,8 @@ Error does_not_fit(const Profile& profile, const PlanOptions& options, const Lea
   const std::string devices =
       fmt::format("{}{} devices", options.at_most ? "at most " : "", options.devices());
   std::string sentence =
-      least.exact ? fmt::format("{} does not fit the memory of {}, however it is cut{}", profile.model, devices,
-                                options.recompute ? ", and whatever is recomputed" : "")
+      least.exact ? fmt::format("{} does not fit the memory of {}, however it is cut{}", profile.model,
+                                devices, options.recompute ? ", and whatever is recomputed" : "")
                   : fmt::format("no plan of {} was found that fits the memory of {}", profile.model, devices);
   if (least.bytes > 0)
     sentence += fmt::format(": the smallest that {} is {} bytes{} on each",

@@ -98,7 +98,7 @@ class AntichainSearch {
   const Profile& profile_;
   const PlanOptions& options_;
   const CutGraph graph_;
-  const bool limited_;  // whether some device's memory is
+  const bool limited_;                                   // whether some device's memory is
   const std::shared_ptr<const StageFitter> own_fitter_;  // where none was given
   const StageFitter& fitter_;
   std::vector<std::unique_ptr<AntichainDag>> sequences_;  // one per topological order

@@ -388,7 +388,7 @@ class RecomputeSearch {
   const RecomputeSteps steps_;
   int64_t budget_ = 0, most_ns_ = no_budget;
   int64_t effort_ = 0, given_ = 0;  // what is left of it, and what there was
-  std::vector<int64_t> ns_;  // by place, of its forward
+  std::vector<int64_t> ns_;         // by place, of its forward
   std::optional<RecomputeChoice> best_;
 };
 

@@ -25,8 +25,8 @@ namespace antichain {
 struct RecomputeChoice {
   std::vector<bool> again;  // by position in the stage
   WorkingSet set;
-  int64_t ns = 0;      // of what is computed again
-  int64_t bytes = 0;   // in flight x kept + again
+  int64_t ns = 0;     // of what is computed again
+  int64_t bytes = 0;  // in flight x kept + again
 
   std::vector<int> of(const std::vector<int>& nodes) const;  // those that are recomputed
 };

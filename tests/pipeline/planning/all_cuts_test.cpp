@@ -24,8 +24,7 @@ Searched search_all(int nodes, int stages) {
   const PlanOptions options{.stages = stages, .objective = Objective::compute, .microbatches = 8};
   AntichainSearch search(profile, options);
   const Solution some = search.best();
-  CutScorer score(profile, options, Policy::one_f_one_b, *some.dag, *some.placements,
-                  search.fitter());
+  CutScorer score(profile, options, Policy::one_f_one_b, *some.dag, *some.placements, search.fitter());
   ScoredCuts best{some.cuts, *score(some.cuts)};
   const int64_t before = score.spent();
   const bool proved = AllCuts(profile, options, *some.dag, some.cuts.moves).search(score, best, budget);

@@ -26,7 +26,8 @@ void compare_with_all_plans(unsigned seed) {
         plan_network(profile, options, Method::antichain, policy);
         FAIL() << "seed " << seed;
       } catch (const Error& error) {
-        EXPECT_NE(std::string(error.what()).find(fmt::format("would do is {} bytes", least)), std::string::npos)
+        EXPECT_NE(std::string(error.what()).find(fmt::format("would do is {} bytes", least)),
+                  std::string::npos)
             << "seed " << seed << ": " << error.what();
       }
       continue;
