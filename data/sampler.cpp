@@ -50,6 +50,7 @@ int64_t Sampler::sample(const BatchPosition& position, int64_t k) {
   if (at >= samples_) return padding;
   if (options_.order == Order::in_file_order) return at;
   if (position.epoch != epoch_) {
+    std::vector<int64_t>().swap(order_);  // so that there is one order at a time
     order_ = permutation(samples_, options_.seed, position.epoch);
     epoch_ = position.epoch;
   }

@@ -250,7 +250,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   }
   warn_of_crowding(rank);
   const auto need_of = [&](const Plan& by, const Schedule& in) {
-    return memory_need(graph, *optimiser, profile, by, in, job.rank(),
+    return memory_need(graph, *optimiser, profile, by, in, job.rank(), data.train->size(),
                        bytes_of_an_image(options, *data.train, rank), !options.results.empty());
   };
   MemoryNeed need = need_of(plan, schedule);

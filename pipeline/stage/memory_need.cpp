@@ -1,6 +1,7 @@
 #include "pipeline/stage/memory_need.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -79,11 +80,8 @@ MemoryShares shares_of_step(const Graph& graph, const Optimiser& optimiser, cons
   return RankMemory::needed(program.ranks[size_t(rank)]);
 }
 
-bool reads_images(const Graph& graph, const std::vector<NodeId>& nodes) {
-  const NodeId images = graph.find(Loader::images_input);
-  return std::ranges::any_of(nodes, [&](NodeId id) {
-    return std::ranges::find(graph[id].inputs, images) != graph[id].inputs.end();
-  });
+bool reads(const Graph& graph, const std::vector<NodeId>& nodes, const std::function<bool(NodeId)>& of) {
+  return std::ranges::any_of(nodes, [&](NodeId id) { return std::ranges::any_of(graph[id].inputs, of); });
 }
 
 }  // namespace
@@ -112,8 +110,8 @@ MemoryNeed step_need(const Graph& graph, const Optimiser& optimiser, const Profi
 }
 
 MemoryNeed memory_need(const Graph& graph, const Optimiser& optimiser, const Profile& profile,
-                       const Plan& plan, const Schedule& training, int rank, int64_t image_bytes,
-                       bool keeps_weights) {
+                       const Plan& plan, const Schedule& training, int rank, int64_t samples,
+                       int64_t image_bytes, bool keeps_weights) {
   const std::vector<NodeId> nodes = nodes_of_rank(plan, rank);
   const Schedule evaluation =
       make_schedule(profile, plan, Policy::forward_only, training.microbatches_of_step());
@@ -124,8 +122,11 @@ MemoryNeed memory_need(const Graph& graph, const Optimiser& optimiser, const Pro
   need.copy = copy_bytes(graph, nodes);
   // gather_weights() encodes each value for rank 0, which then encodes all of them.
   if (keeps_weights) need.copy = rank == 0 ? 2 * file_bytes(graph) : 2 * need.copy;
-  if (reads_images(graph, nodes))  // one loader for training, one for evaluation
+  const NodeId images = graph.find(Loader::images_input);
+  if (reads(graph, nodes, [&](NodeId n) { return n == images; }))  // by two loaders: training, evaluation
     need.images = 2 * int64_t(LoaderOptions().ahead) * graph.microbatch() * image_bytes;
+  if (reads(graph, nodes, [&](NodeId n) { return profile.nodes[size_t(n)].role == Role::input; }))
+    need.images += samples * int64_t(sizeof(int64_t));
   return need;
 }
 

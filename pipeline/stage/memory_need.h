@@ -13,7 +13,7 @@ namespace antichain {
 struct MemoryNeed {
   MemoryShares step;       // of a training step; its weights include buffers
   int64_t evaluation = 0;  // of an evaluation's, which stays beside it
-  int64_t images = 0;      // micro-batches decoded ahead
+  int64_t images = 0;      // micro-batches decoded ahead, and the order of an epoch's samples
   int64_t code = 0;        // small objects of the runner, and what the engine allocates in a call
   int64_t copy = 0;        // of what was learned, for hash and file: when the steps' tensors are free again
   // Where ranks compute on devices with memory of their own, the first is what lies there, and the second
@@ -29,9 +29,10 @@ struct MemoryNeed {
 // Returns the need of this rank of the plan for steps alone, on samples that are there.
 MemoryNeed step_need(const Graph& lowered, const Optimiser&, const Profile& profile, const Plan&,
                      const Schedule&, int rank, Mode = Mode::train);
-// Returns the need for all that `antichain train` does besides. `image_bytes` are those of one decoded image.
-// With `keeps_weights`, rank 0 gathers the weights at the end and writes a file of them.
+// Returns the need for all that `antichain train` does besides. `samples` are those of the training
+// set, and `image_bytes` those of one decoded image. With `keeps_weights`, rank 0 gathers the weights at the end and writes a file of them.
 MemoryNeed memory_need(const Graph& lowered, const Optimiser&, const Profile& profile, const Plan&,
-                       const Schedule& training, int rank, int64_t image_bytes, bool keeps_weights);
+                       const Schedule& training, int rank, int64_t samples, int64_t image_bytes,
+                       bool keeps_weights);
 
 }  // namespace antichain

@@ -134,6 +134,16 @@ TEST_F(TextCommands, ABatchWithoutLabelsHasALossOfZero) {
   expect_refused(how + "--pad", 3, "/train has no document of two tokens");
 }
 
+TEST_F(TextCommands, TheOrderOfAnEpochsRowsIsInTheMemory) {
+  write_file(path("long.txt"), std::string(890'000, 'a'));  // 100,000 rows for training
+  ran("data tokens --text long.txt --out long.h5");
+  const auto predicted = [&](const std::string& set) -> double {
+    ran("train --graph net.json --batch 8 --steps 1 --dataset hdf5:" + set + " --json memory.json");
+    return json("memory.json").at("process_memory").at(0).at("estimated_bytes");
+  };
+  EXPECT_NEAR(predicted("long.h5") - predicted("set.h5"), 800'000, 10'000);
+}
+
 TEST_F(TextCommands, ANetworkThatSeesLaterTokensFindsMaskedOnes) {
   write_file(path("both.json"), of_both_directions);
   const std::string how =
