@@ -29,8 +29,9 @@ struct MemoryNeed {
 // Returns the need of this rank of the plan for steps alone, on samples that are there.
 MemoryNeed step_need(const Graph& lowered, const Optimiser&, const Profile& profile, const Plan&,
                      const Schedule&, int rank, Mode = Mode::train);
-// Returns the need for all that `antichain train` does besides. `samples` are those of the training
-// set, and `image_bytes` those of one decoded image. With `keeps_weights`, rank 0 gathers the weights at the end and writes a file of them.
+// Returns the need for all that `antichain train` does besides. `samples` are those of the training set, and
+// `image_bytes` those of one decoded image. With `keeps_weights`, rank 0 gathers the weights at the end and
+// writes a file of them.
 MemoryNeed memory_need(const Graph& lowered, const Optimiser&, const Profile& profile, const Plan&,
                        const Schedule& training, int rank, int64_t samples, int64_t image_bytes,
                        bool keeps_weights);

@@ -206,7 +206,7 @@ TEST(PlanTask, CutsFitTheMemoryThatRecomputationTakes) {
   EXPECT_EQ(limited.stages[0].nodes, (std::vector<int>{1, 2}));
   EXPECT_EQ(limited.stages[1].recomputed, limited.stages[1].nodes);
   expect_error([&] { planned({.stages = 2, .memory_bytes = 9'500}); },
-               {"does not fit the memory of 2 devices"});
+               {"no plan of chain was found that fits the memory of 2 devices"});
 }
 
 TEST(PlanTask, AGivenPlanNeedsItsDevices) {
