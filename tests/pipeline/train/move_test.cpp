@@ -168,6 +168,9 @@ void survive(int kills) {
     }
     CheckpointFolder(folder.str()).clean();
     const pid_t child = leg(seed);
+    // The first one has begun to save, however slow the machine is.
+    for (int i = 0; i < 2000 && seed == 1 && CheckpointFolder(folder.str()).list().empty(); ++i)
+      ::usleep(10'000);
     ::usleep(useconds_t(50'000 + random() % 250'000));
     ::kill(child, SIGKILL);
     ::waitpid(child, &status, 0);
