@@ -49,7 +49,8 @@ class PlacementDag {
   // Placements are numbered by capacity, so that a move leads to a larger number; 0 is "none used yet".
   int size() const { return int(capacity_.size()); }
   bool complete(int placement) const { return complete_[size_t(placement)]; }
-  // Whether it has every way to use so many devices. Of an order or of crews, it has that one.
+  // Says whether it has every way to use so many devices. One that is made of an order, or of crews, has only
+  // that way.
   bool has_all() const { return has_all_; }
   double capacity(int placement) const {
     return capacity_[size_t(placement)];

@@ -88,7 +88,7 @@ class StageFitter {
   std::vector<std::vector<int>> consumers_;
   mutable std::map<Stage, RecomputeFind> known_;
   mutable std::map<Stage, Least> known_least_;
-  // What is left of the effort.
+  // This effort is left.
   mutable int64_t effort_ = RecomputeRequest().effort, effort_for_least_ = RecomputeRequest().effort;
 };
 

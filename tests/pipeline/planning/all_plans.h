@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <vector>
 
@@ -28,18 +29,38 @@ inline Profile uneven_network(std::mt19937& random, bool as_chain, int most_node
   return profile;
 }
 
+// Calls f(stages, stage of each node, or −1) for every way to cut the network into so many stages.
+template <class F>
+void for_each_cut(const Profile& profile, int count, const F& f) {
+  std::vector<int> stage_of(profile.nodes.size(), -1);
+  const std::function<void(size_t)> cut = [&](size_t n) {
+    if (n == stage_of.size()) {
+      std::vector<std::vector<int>> stages(static_cast<size_t>(count));
+      for (size_t node = 0; node < n; ++node)
+        if (stage_of[node] >= 0) stages[size_t(stage_of[node])].push_back(int(node));
+      if (std::ranges::none_of(stages, &std::vector<int>::empty)) f(stages, stage_of);
+      return;
+    }
+    if (profile.nodes[n].role == Role::input) return cut(n + 1);
+    int first = 0;
+    for (const int input : profile.nodes[n].inputs) first = std::max(first, stage_of[size_t(input)]);
+    for (int s = first; s < count; ++s) {
+      stage_of[n] = s;
+      cut(n + 1);
+    }
+  };
+  cut(0);
+}
+
 enum class Counted { formula, program };
 
 class AllPlans {
  public:
   AllPlans(const Profile& profile, PlanOptions options, const Policy& policy, Counted counted)
-      : profile_(profile),
-        options_(std::move(options)),
-        policy_(policy),
-        counted_(counted),
-        stage_of_(profile.nodes.size(), -1) {
+      : profile_(profile), options_(std::move(options)), policy_(policy), counted_(counted) {
     options_.in_flight = policy.in_flight_on(options_.stages, 1, options_.microbatches);
-    cut(0);
+    for_each_cut(profile, options_.stages,
+                 [&](const auto& stages, const std::vector<int>& stage_of) { choose(stages, stage_of); });
   }
 
   int64_t least_bytes() const { return std::ranges::min(tried_, {}, &Tried::bytes).bytes; }
@@ -58,28 +79,14 @@ class AllPlans {
     double step_s = 0;
   };
 
-  void cut(size_t n) {
-    if (n == profile_.nodes.size()) return choose();
-    if (profile_.nodes[n].role == Role::input) return cut(n + 1);
-    int first = 0;
-    for (const int input : profile_.nodes[n].inputs) first = std::max(first, stage_of_[size_t(input)]);
-    for (int s = first; s < options_.stages; ++s) {
-      stage_of_[n] = s;
-      cut(n + 1);
-    }
-  }
-  void choose() {
-    std::vector<std::vector<int>> stages(static_cast<size_t>(options_.stages));
+  void choose(const std::vector<std::vector<int>>& stages, const std::vector<int>& stage_of) {
     std::vector<int> may;
-    for (size_t n = 0; n < stage_of_.size(); ++n) {
-      if (stage_of_[n] >= 0) stages[size_t(stage_of_[n])].push_back(int(n));
+    for (size_t n = 0; n < stage_of.size(); ++n)
       if (options_.recompute && profile_.nodes[n].role == Role::compute) may.push_back(int(n));
-    }
-    if (std::ranges::any_of(stages, &std::vector<int>::empty)) return;
     for (unsigned mask = 0; mask < 1u << may.size(); ++mask) {
       Plan plan = plan_of(profile_, stages);
       for (size_t i = 0; i < may.size(); ++i)
-        if (mask >> i & 1) plan.stages[size_t(stage_of_[size_t(may[i])])].recomputed.push_back(may[i]);
+        if (mask >> i & 1) plan.stages[size_t(stage_of[size_t(may[i])])].recomputed.push_back(may[i]);
       plan = finish_plan(profile_, options_, plan.stages, plan.method, 0);
       tried_.push_back({bytes_of(plan), step_s(profile_, plan, policy_, options_.microbatches, {})});
     }
@@ -97,7 +104,6 @@ class AllPlans {
   PlanOptions options_;
   const Policy& policy_;
   const Counted counted_;
-  std::vector<int> stage_of_;
   std::vector<Tried> tried_;
 };
 

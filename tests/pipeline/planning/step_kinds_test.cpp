@@ -12,6 +12,7 @@
 #include "pipeline/planning/schedule_choice.h"
 #include "pipeline/simulate/simulate.h"
 #include "tests/expect_error.h"
+#include "tests/pipeline/planning/all_plans.h"
 #include "tests/pipeline/planning/networks.h"
 #include "tests/pipeline/planning/random_policy.h"
 
@@ -91,45 +92,20 @@ double placed_pace_s(const Profile& own, const Plan& plan, const Policy& policy,
   return options.objective == Objective::period ? its.period_s : its.step_s;
 }
 
-class PlacedPlans {
- public:
-  PlacedPlans(const Profile& profile, const PlanOptions& options, const Policy& policy)
-      : profile_(profile), options_(options), policy_(policy), stage_of_(profile.nodes.size(), -1) {
-    cut(0);
-  }
-  double best_s() const { return best_s_; }
-
- private:
-  void cut(size_t n) {
-    if (n == stage_of_.size()) return place();
-    if (profile_.nodes[n].role == Role::input) return cut(n + 1);
-    int first = 0;
-    for (const int input : profile_.nodes[n].inputs) first = std::max(first, stage_of_[size_t(input)]);
-    for (int s = first; s < options_.stages; ++s) {
-      stage_of_[n] = s;
-      cut(n + 1);
-    }
-  }
-  void place() {
-    std::vector<std::vector<int>> stages(size_t(options_.stages));
-    for (size_t n = 0; n < stage_of_.size(); ++n)
-      if (stage_of_[n] >= 0) stages[size_t(stage_of_[n])].push_back(int(n));
-    if (std::ranges::any_of(stages, &std::vector<int>::empty)) return;
-    Plan plan = plan_of(profile_, stages);
-    std::vector<int> devices(options_.cluster.devices.size());
+// Returns the best pace of every cut, whichever devices have its stages.
+double best_placed_s(const Profile& profile, const PlanOptions& options, const Policy& policy) {
+  double best_s = nothing_found;
+  for_each_cut(profile, options.stages, [&](const std::vector<std::vector<int>>& stages, const auto&) {
+    Plan plan = plan_of(profile, stages);
+    std::vector<int> devices(options.cluster.devices.size());
     std::iota(devices.begin(), devices.end(), 0);
     do {  // those beyond the stages are not used
       for (size_t s = 0; s < stages.size(); ++s) plan.stages[s].devices = {devices[s]};
-      best_s_ = std::min(best_s_, placed_pace_s(profile_, plan, policy_, options_));
+      best_s = std::min(best_s, placed_pace_s(profile, plan, policy, options));
     } while (std::ranges::next_permutation(devices).found);
-  }
-
-  const Profile& profile_;
-  const PlanOptions& options_;
-  const Policy& policy_;
-  std::vector<int> stage_of_;
-  double best_s_ = nothing_found;
-};
+  });
+  return best_s;
+}
 
 struct OfKinds {
   Profile profile;
@@ -177,7 +153,7 @@ void expect_best_of_all(Objective objective, int cases, int least_best) {
                           : seed % 4 == 2 ? Policy::zero_bubble_h1
                           : seed % 4 == 1 ? Policy::gpipe
                                           : Policy::one_f_one_b;
-    const double least_s = PlacedPlans(of.profile, of.options, policy).best_s();
+    const double least_s = best_placed_s(of.profile, of.options, policy);
     const Plan plan = plan_network(of.profile, of.options, Method::antichain, policy);
     EXPECT_NO_THROW(validate(plan, of.profile));
     EXPECT_NEAR(plan.objective_s(), placed_pace_s(of.profile, plan, policy, of.options),
