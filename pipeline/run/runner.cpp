@@ -9,6 +9,7 @@
 
 #include "framework/computed.h"
 #include "framework/error.h"
+#include "pipeline/host/host_memory.h"
 #include "pipeline/host/seconds.h"
 #include "pipeline/program/weight_versions.h"
 #include "pipeline/run/action_text.h"
@@ -181,6 +182,7 @@ void StageRunner::end_step(BatchSource& source) {
   times().spend(Spent::transfer);
   transport_.flush();
   times().end_step();
+  settled_ = true;
   numbers_->end_step();  // notes the end, which comes after all stamps
 }
 
@@ -200,6 +202,7 @@ void StageRunner::act(size_t index, BatchSource& source) {
   timer().let_go();
   times().end();
   device_->end_action();
+  if (!settled_) return_free_memory();
   if (feed.loads_ahead() && action.verb == Verb::forward) {
     times().spend(Spent::data);
     feed.load_ahead(source);
