@@ -147,7 +147,7 @@ int64_t TensorSpec::elements() const {
 }
 
 std::shared_ptr<std::byte> allocate_host(int64_t bytes) {
-  constexpr size_t alignment = 64, own_mapping = 1 << 20;
+  constexpr size_t alignment = 64, own_mapping = 1 << 17;
   const size_t rounded = std::max((size_t(bytes) + alignment - 1) / alignment * alignment, alignment);
   const bool maps = rounded >= own_mapping;
   void* memory = maps ? ::mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)

@@ -175,7 +175,10 @@ void refuse_too_much(const std::vector<RankNeed>& ranks, MemoryOf subject) {
 
 }  // namespace
 
-MemoryRecord::MemoryRecord() : before_(resident_bytes()) {}
+MemoryRecord::MemoryRecord() {
+  return_free_memory();
+  before_ = resident_bytes();
+}
 
 void MemoryRecord::begin(const MemoryNeed& need, const DeviceMemory& device) {
   if (device.name.empty()) need_ = need;

@@ -130,9 +130,7 @@ class StageRunner : private NodeObserver {
   GradientClip clip_;
   double clip_alone_ = 0;
   bool clipped_ = false;  // the gradients of this step
-  // Whether a step has ended. In the first, oneDNN's calls leave small blocks behind the large ones of a call,
-  // and glibc does not use what lies between them for a large block again: so it is returned to the system.
-  bool settled_ = false;
+  int steps_done_ = 0;
   int kept_ = -1;     // the last step before whose update the weights were kept
   Spoil spoil_;       // a fault on demand
   double delay_ = 0;  // another one: so many times longer takes what is computed
