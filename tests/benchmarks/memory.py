@@ -10,7 +10,7 @@ fifths of the way up, and the upper end. Within each of them the network trains 
 (`--recompute auto`), on generated images of CIFAR's size or, where it reads tokens, on this documentation.
 A row has the milliseconds of a step and the bytes of each process, those that `train` has added up before it
 began beside the growth of its largest resident set, and the deviations in percent. A measured step is the
-median.
+median. Where ranks lacked a core for a part of their time, times are doubtful.
 
 It ends with 1 where a deviation of bytes is above 5 %, the median of those of steps above 5 %, or one of them
 above 12 %.
@@ -59,8 +59,8 @@ def main():
     asked = parser.parse_args()
     step = ["--batch", asked.batch, "--microbatches", asked.microbatches]
     bytes_off, step_off = [], []
-    print(f"{'network':14} {'ranks':>5} {'limit MiB':>10}  {'predicted / measured ms of a step (%)':>40}  and "
-          f"MiB of each process (%)")
+    print(f"{'network':14} {'ranks':>5} {'limit MiB':>10}  {'no core':>8} {'predicted / measured ms of a step (%)':>40}  "
+          f"and MiB of each process (%)")
     with tempfile.TemporaryDirectory() as folder:
         profile, result = os.path.join(folder, "profile.json"), os.path.join(folder, "run.json")
         tokens = os.path.join(folder, "tokens.h5")
@@ -83,8 +83,8 @@ def main():
                     step_cell = compared(done["predicted_step_s"], done["measured_step_s"], 1e-3, step_off)
                     cells = [compared(process["estimated_bytes"], process["measured_bytes"], 2**20, bytes_off)
                              for process in done["process_memory"]]
-                    print(f"{model:14} {ranks:5} {limit / 2**20:10.1f}  {step_cell:>40}  {',  '.join(cells)}",
-                          flush=True)
+                    print(f"{model:14} {ranks:5} {limit / 2**20:10.1f} {done['starved_share']:8.1%} "
+                          f"{step_cell:>40}  {',  '.join(cells)}", flush=True)
     median = statistics.median(step_off)
     print(f"largest deviation of bytes {max(bytes_off):.1f} %, of steps {max(step_off):.1f} %, their median "
           f"{median:.1f} %")
