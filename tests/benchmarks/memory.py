@@ -4,13 +4,14 @@
     tests/benchmarks/memory.py PROGRAM [--models resnet18 vgg16 …] [--ranks 1 2] [--batch 64]
     [--microbatches 4] [--steps 8]
 
-Each network is profiled once on each number of ranks. Then `plan --memory-curve` says from which memory of a
-rank on any plan fits, and from which on nothing is recomputed. Three limits lie between: a fifth and three
-fifths of the way up, and the upper end. Within each of them the network trains some steps and is evaluated
-(`--recompute auto`), on generated images of CIFAR's size or, where it reads tokens, on this documentation.
-A row has the milliseconds of a step and the bytes of each process, those that `train` has added up before it
-began beside the growth of its largest resident set, and the deviations in percent. A measured step is the
-median. Where ranks lacked a core for a part of their time, times are doubtful.
+For each network and number of ranks, `plan --memory-curve` says from which memory of a rank on any plan fits,
+and from which on nothing is recomputed. Three limits lie between: a fifth and three fifths of the way up, and
+the upper end. Within each of them the network trains some steps and is evaluated (`--recompute auto`), by a
+profile that is made right before, because a machine is faster at times and slower at others. It reads
+generated images of CIFAR's size or words of this documentation. A row has the milliseconds of a step and the
+bytes of each process, those that `train` has added up before it began beside the growth of its largest
+resident set, and the deviations in percent. A measured step is the median. Where ranks lacked a core for a
+part of their time, times are doubtful.
 
 It ends with 1 where a deviation of bytes is above 5 %, the median of those of steps above 5 %, or one of them
 above 12 %.
@@ -69,12 +70,14 @@ def main():
             data = f"hdf5:{tokens}" if model in READ_TOKENS else "synthetic"
             for ranks in asked.ranks:
                 on_ranks = ["mpirun", "-n", str(ranks), "--oversubscribe", asked.program]
-                run(*on_ranks, "profile", "--model", model, *step, "--json", profile)
+                measure = [*on_ranks, "profile", "--model", model, *step, "--json", profile]
+                run(*measure)
                 planned = ["--profile", profile, "--stages", str(ranks)]
                 curve = run(asked.program, "plan", *planned, *step[2:], "--memory-curve")
                 least, enough = ends_of_curve(curve)
                 for share in LIMITS:
                     limit = int(least + share * (enough - least)) + 2**15  # the curve is rounded
+                    run(*measure)
                     run(*on_ranks, "train", "--model", model, "--dataset", data, *step, *planned,
                         "--memory-bytes", str(limit), "--recompute", "auto", "--epochs", "1",
                         "--steps", asked.steps, "--lr", "0.001", "--json", result)
