@@ -10,8 +10,8 @@
 #include "app/cli/table.h"
 #include "app/report/plan_report.h"
 #include "partition/plan/finish_plan.h"
-#include "partition/search/antichain_search.h"
 #include "pipeline/planning/chunks.h"
+#include "pipeline/planning/search_again.h"
 #include "pipeline/program/memory_shares.h"
 
 namespace antichain {
@@ -21,9 +21,7 @@ constexpr int points = 10, rows = 10;
 
 PlanTask within(const PlanTask& task, int64_t memory_bytes) {
   PlanTask limited = task;
-  std::vector<Device>& devices = limited.options.cluster.devices;
-  if (devices.empty()) devices.resize(size_t(task.options.devices()));
-  for (Device& device : devices) device.memory_bytes = memory_bytes;
+  limited.options = within(task.options, memory_bytes);
   return limited;
 }
 
@@ -83,7 +81,7 @@ std::vector<CurvePoint> memory_curve(const Profile& profile, const PlanTask& tas
   const int64_t most = fullest_bytes(free);
   const PlanTask limited = within(asked, most);
   const PlanOptions options = on_so_many(limited.options, limited.policy, limited.options.devices());
-  const int64_t least = std::min(most, AntichainSearch(profile, options).least_memory().bytes);
+  const int64_t least = std::min(most, least_by_formula(profile, options));
   std::vector<CurvePoint> curve;
   for (int i = 0; i + 1 < points; ++i) {
     const PlanTask point = within(asked, least + int64_t(double(most - least) * i / (points - 1)));

@@ -146,7 +146,8 @@ class RecomputeSearch {
   }
 
   // Makes the graph of a subproblem, of what its parent's has left, and finds its bound. States of one have
-  // the same state of the parent's. Returns whether it may have something better.
+  // the same state of the parent's. Where a place has many, those that come later and differ in bytes alone
+  // are one. Returns whether it may have something better.
   bool relax(Subproblem& made, const StateGraph* parent) {
     const size_t weights = parent ? parent->weights.size() : 0;
     Front front;
@@ -177,7 +178,8 @@ class RecomputeSearch {
             may = good(weight, comes[w] + parent->rest[w][size_t(i) + 1][size_t(in_parent)], made.floor);
           }
           if (!may) continue;
-          if (next.states.size() >= most_states) state = steps_.easiest(i + 1);
+          if (next.states.size() >= most_states) next.unit = no_budget;
+          if (next.states.size() >= 2 * most_states) state = steps_.easiest(i + 1);
           const auto [to, fresh] = next.add(std::move(state), in_parent);
           if (fresh) come_next.push_back(comes);
           for (size_t w = 0; w < weights; ++w)

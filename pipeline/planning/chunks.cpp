@@ -109,6 +109,11 @@ PlanOptions on_so_many(const PlanOptions& options, const Policy& policy, int ran
   return asked;
 }
 
+PlanOptions for_schedule(PlanOptions options, const Schedule& schedule) {
+  options.in_flight = in_flight_of(schedule.ranks);
+  return options;
+}
+
 PlanOptions one_device_a_stage(const PlanOptions& options, const Policy& policy) {
   if (options.chunks == 1) return options;
   PlanOptions asked = on_so_many(options, policy, options.stages);

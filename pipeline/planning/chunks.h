@@ -8,11 +8,15 @@
 #include "partition/search/recompute_search.h"
 #include "pipeline/planning/step_estimate.h"
 #include "pipeline/schedule/policy.h"
+#include "pipeline/schedule/schedule.h"
 
 namespace antichain {
 
 // Returns the options with the policy's rule for micro-batches in flight, on so many ranks.
 PlanOptions on_so_many(const PlanOptions&, const Policy&, int ranks);
+
+// Returns the options for the micro-batches that this schedule has in flight.
+PlanOptions for_schedule(PlanOptions, const Schedule&);
 
 // Returns what a planner is asked for: options.stages x options.chunks stages, each on an equal device. The
 // link is the slowest among the devices that are used. Memory has no limit, because a limit is for all stages

@@ -6,8 +6,6 @@
 #include <chrono>
 #include <exception>
 #include <future>
-#include <limits>
-#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -16,12 +14,12 @@
 #include "framework/random.h"
 #include "framework/units.h"
 #include "partition/plan/finish_plan.h"
-#include "partition/search/antichain_search.h"
 #include "pipeline/planning/chunks.h"
 #include "pipeline/planning/few_plans.h"
 #include "pipeline/planning/makespan_bound.h"
 #include "pipeline/planning/memory_fit.h"
 #include "pipeline/planning/planning.h"
+#include "pipeline/planning/search_again.h"
 #include "pipeline/simulate/simulate.h"
 
 namespace antichain {
@@ -31,12 +29,8 @@ namespace {
 // Shares of the budget for the order of each plan that is compared.
 constexpr double effort_to_compare = 0.1, effort_of_a_glance = 0.02;
 
-// Searches for cuts that fit by their program, and how exactly the smallest memory is found.
-constexpr int most_searches = 8, most_searches_recomputing = 12;
+constexpr int most_searches_recomputing = 12;
 constexpr int64_t roomy = 1024;  // times as much memory
-constexpr double rounding_of_steps = 1e-9;
-constexpr double least_step_down = 0.02;  // of a limit, where a search for its own program ends as before
-constexpr double memory_growth = 1.3, memory_precision = 0.005;
 constexpr int most_tries_with_less = 8;
 
 constexpr std::string_view any_order = "any";
@@ -58,12 +52,6 @@ std::string subject_of_bound(const Plan& plan, const Profile& profile, const Pla
   return fmt::format("{:016x}", hash_bytes(text));
 }
 
-// Returns the options for the micro-batches that this schedule has in flight.
-PlanOptions options_of(const Schedule& schedule, PlanOptions options) {
-  options.in_flight = in_flight_of(schedule.ranks);
-  return options;
-}
-
 // Returns the policy that cuts for a searched order, and the first one of each placement of several stages.
 std::vector<const Policy*> one_of_each_placement() {
   std::vector<const Policy*> found = {&Policy::zero_bubble_h1};
@@ -76,28 +64,6 @@ std::vector<const Policy*> one_of_each_placement() {
 
 void set_pace(Plan& plan, const PlannedOrder& order) {
   plan.step_s = order.step_s, plan.period_s = order.period_s;
-}
-
-int64_t sum(const std::vector<int64_t>& bytes) { return std::reduce(bytes.begin(), bytes.end()); }
-
-PlanOptions within(const PlanOptions& options, int64_t memory_bytes) {
-  PlanOptions limited = options;
-  for (Device& device : limited.cluster.devices) device.memory_bytes = memory_bytes;
-  return limited;
-}
-
-// Takes from each device what is lacking most, and at least a little.
-void step_down(Cluster& cluster, const std::vector<int64_t>& lacking) {
-  for (Device& device : cluster.devices) {
-    if (device.memory_bytes == 0) continue;
-    device.memory_bytes -=
-        std::max(std::ranges::max(lacking), int64_t(least_step_down * double(device.memory_bytes)));
-    device.memory_bytes = std::max<int64_t>(1, device.memory_bytes);
-  }
-}
-
-int64_t least_by_formula(const Profile& profile, const PlanOptions& options) {
-  return AntichainSearch(profile, options).least_memory().bytes;
 }
 
 }  // namespace
@@ -124,7 +90,7 @@ Plan ScheduleChoice::plan(const Profile& profile, const PlanOptions& options, Me
   std::optional<Plan> plan;
   std::exception_ptr refusal;
   try {
-    plan = search(profile, options, method, Width::all);
+    plan = search(profile, options, method);
   } catch (const Error& error) {
     if (error.code() != ExitCode::bad_input || by_formula || method != Method::antichain) throw;
     refusal = std::current_exception();
@@ -141,9 +107,9 @@ Plan ScheduleChoice::plan(const Profile& profile, const PlanOptions& options, Me
 
 // Stages that recompute what was named are cut by costs that know nothing of what is there meanwhile. So
 // where a plan does not fit, cuts are searched again for less memory.
-std::optional<Plan> ScheduleChoice::search(const Profile& profile, const PlanOptions& asked, Method method,
-                                           Width width) const {
-  if (!recomputation.given()) return search_cuts(profile, asked, method, width);
+std::optional<Plan> ScheduleChoice::search(const Profile& profile, const PlanOptions& asked,
+                                           Method method) const {
+  if (!recomputation.given()) return search_cuts(profile, asked, method);
   const Profile costs = recomputing(profile, recomputation);
   PlanOptions less = asked;
   less.cluster.profiles =
@@ -151,12 +117,12 @@ std::optional<Plan> ScheduleChoice::search(const Profile& profile, const PlanOpt
   if (method != Method::antichain)  // it would refuse by those costs
     for (Device& device : less.cluster.devices) device.memory_bytes *= roomy;
   for (int searches = 0; searches < most_searches_recomputing; ++searches) {
-    std::optional<Plan> plan = search_cuts(costs, less, method, width);
+    std::optional<Plan> plan = search_cuts(costs, less, method);
     if (!plan) return std::nullopt;
     recompute(*plan, profile, recomputation);
     const std::vector<int64_t> lacking =
         lacking_bytes(schedule(profile, *plan, asked), *plan, profile, asked.cluster);
-    if (sum(lacking) == 0 || method != Method::antichain) {
+    if (std::ranges::max(lacking) == 0 || method != Method::antichain) {
       const double planning_s = plan->planning_s;
       plan = judge(profile, *plan, asked);
       plan->planning_s = planning_s;
@@ -168,10 +134,10 @@ std::optional<Plan> ScheduleChoice::search(const Profile& profile, const PlanOpt
 }
 
 std::optional<Plan> ScheduleChoice::search_cuts(const Profile& profile, const PlanOptions& asked,
-                                                Method method, Width width) const {
+                                                Method method) const {
   PlanOptions options = asked;
   options.objective = objective(asked);
-  return planned() ? search_orders(profile, options, method, width)
+  return planned() ? search_orders(profile, options, method)
                    : search_policy(profile, options, method, policy());
 }
 
@@ -187,82 +153,18 @@ std::optional<Plan> ScheduleChoice::search_policy(const Profile& profile, const 
     const Pace its = pace(profile, found.plan, policy, options.microbatches, options.cluster, options.steps);
     found.plan.step_s = its.step_s, found.plan.period_s = its.period_s;
   };
-  std::optional<CutAndOrder> found = fitting(profile, options, policy, method, find, time);
+  const bool may_be_few = !planned() && !by_formula && method == Method::antichain;
+  std::optional<CutAndOrder> found =
+      search_again(profile, options, {policy, method, find, time, may_be_few, by_formula});
   if (!found) return std::nullopt;
   return std::move(found->plan);
 }
 
-std::optional<CutAndOrder> ScheduleChoice::fitting(const Profile& profile, const PlanOptions& options,
-                                                   const Policy& cut_for, Method method, const Find& find,
-                                                   const Time& time) const {
-  PlanOptions asked = options;
-  const auto of_few = [&]() -> std::optional<FewPlans> {
-    if (planned() || by_formula || method != Method::antichain) return std::nullopt;
-    return try_all_plans(profile, options, cut_for);
-  };
-  const auto tried = [](FewPlans& few) -> std::optional<CutAndOrder> {
-    if (!few.fastest) return std::nullopt;
-    return CutAndOrder{.plan = std::move(*few.fastest), .order = {}};
-  };
-  double bound_s = 0;  // of the first round, in which more plans fit than do by their program
-  const StageFitter fitter(profile, options.shard_optimiser);  // of programs that don't fit
-  for (int round = 0; round <= most_searches; ++round) {
-    if (round == most_searches) {  // the emptiest by the formula
-      if (options.chunks > 1 || method != Method::antichain) return std::nullopt;
-      asked = within(options, least_by_formula(profile, on_so_many(options, cut_for, options.stages)));
-    }
-    CutAndOrder found;
-    try {
-      found = find(asked);
-    } catch (const Error& error) {
-      if (error.code() == ExitCode::failure) throw;
-      if (round == most_searches) return std::nullopt;
-      if (round > 0) {
-        round = most_searches - 1;
-        continue;
-      }
-      if (std::optional<FewPlans> few = of_few()) return tried(*few);
-      throw;
-    }
-    if (by_formula) return found;
-    Plan& plan = found.plan;
-    if (round == 0) bound_s = plan.lower_bound_s;
-    const double planning_s = plan.planning_s;
-    const auto lacks = [&] { return lacking_bytes(found.order.schedule, plan, profile, options.cluster); };
-    if (options.recompute && sum(lacks()) > 0 &&
-        refit(plan, profile, options_of(found.order.schedule, options), found.order.schedule, fitter))
-      time(found);
-    const std::vector<int64_t> lacking = lacks();
-    if (std::optional<FewPlans> few = round == 0 ? of_few() : std::nullopt)
-      if (sum(lacking) > 0 ||
-          (few->fastest && few->fastest->objective_s() < plan.objective_s() * (1 - rounding_of_steps)))
-        return tried(*few);
-    if (sum(lacking) == 0) {
-      plan.lower_bound_s = bound_s <= plan.objective_s() * (1 + rounding_of_steps)
-                               ? but_for_rounding(bound_s, plan.objective_s())
-                               : 0;
-      plan.planning_s = planning_s;
-      return found;
-    }
-    if (method != Method::antichain)  // it finds the same again
-      check_program(found.order.schedule, plan, profile, options.cluster);
-    if (of_a_step(options.objective)) {
-      const std::vector<int64_t> beside =
-          beside_bytes(found.order.schedule, plan, profile, on_so_many(asked, cut_for, plan.ranks()));
-      const bool new_to_it = beside != asked.beside_bytes;
-      asked.beside_bytes = beside;
-      if (new_to_it) continue;
-    }
-    step_down(asked.cluster, lacking);
-  }
-  return std::nullopt;
-}
-
 LeastMemory ScheduleChoice::least_memory(const Profile& profile, const PlanOptions& options,
                                          Method method) const {
-  const auto fits = [&](int64_t bytes, Width width) {
+  const auto fits = [&](const PlanOptions& limited) {
     try {
-      return search(profile, within(options, bytes), method, width).has_value();
+      return search(profile, limited, method).has_value();
     } catch (const Error& error) {
       if (error.code() == ExitCode::failure) throw;
       return false;
@@ -271,42 +173,17 @@ LeastMemory ScheduleChoice::least_memory(const Profile& profile, const PlanOptio
   if (!planned() && !recomputation.given())
     if (const std::optional<FewPlans> few = try_all_plans(profile, options, policy()))
       return {few->least_bytes};
-  // 1. Begin where weights fit, and whatever the formula counts.
-  int64_t held = 0, all = 0;
-  for (const ProfileNode& node : profile.nodes) {
-    held += held_bytes(node.cost);
-    if (policy().asynchronous())  // as many older weights as there are stages, at most
-      all += (options.devices() + 1) * (node.cost.param_bytes + node.cost.prepared_bytes);
-    all += 2 * held_bytes(node.cost) +
-           (options.microbatches + 2) * 4 * (node.cost.stash_bytes + node.cost.output_bytes);
-  }
-  int64_t low = std::max<int64_t>(1, held / options.devices());
-  for (const Device& device : options.cluster.devices) low = std::max(low, device.memory_bytes);
-  if (options.chunks == 1) {
-    PlanOptions by = options;
-    if (planned()) by.most_in_flight = 1;
-    const Policy cut_for = planned() ? Policy::one_f_one_b : policy();
-    const Profile costs = recomputing(profile, recomputation);
-    low = std::max(low, least_by_formula(costs, on_so_many(by, cut_for, by.stages)) - 1);
-  }
-  // 2. Find some memory that is enough, and the smallest by halves.
-  int64_t high = low + 1;
-  while (!fits(high, Width::least_memory)) {
-    if (high > all) return {.exact = false};
-    low = high;
-    high = int64_t(double(high) * memory_growth) + 1;
-  }
-  while (high - low > std::max<int64_t>(1, int64_t(memory_precision * double(low)))) {
-    const int64_t middle = low + (high - low) / 2;
-    (fits(middle, Width::least_memory) ? high : low) = middle;
-  }
-  // 3. An order of another cut may do with a little less.
+  PlanOptions by = options;
+  if (planned()) by.most_in_flight = 1;
+  LeastMemory least =
+      antichain::least_memory(profile, by, planned() ? Policy::one_f_one_b : policy(), recomputation, fits);
+  // An order of another cut may do with a little less.
   for (int tries = 0; planned() && tries < most_tries_with_less; ++tries) {
-    const int64_t less = high - high / 100;
-    if (less == high || !fits(less, Width::all)) break;
-    high = less;
+    const int64_t less = least.bytes - least.bytes / 100;
+    if (less == least.bytes || !fits(within(options, less))) break;
+    least.bytes = less;
   }
-  return {high, /*exact=*/false};
+  return least;
 }
 
 Plan ScheduleChoice::judge(const Profile& profile, const Plan& given, const PlanOptions& asked,
@@ -324,7 +201,7 @@ Plan ScheduleChoice::judge(const Profile& profile, const Plan& given, const Plan
     its = pace(profile, given, policy(), options.microbatches, options.cluster, options.steps);
   }
   Plan plan = finish_plan(profile,
-                          planned() && learns(*schedule) ? options_of(*schedule, options)
+                          planned() && learns(*schedule) ? for_schedule(options, *schedule)
                                                          : on_so_many(options, policy(), given.ranks()),
                           given.stages, given.method, 0);
   plan.step_s = its.step_s, plan.period_s = its.period_s;
@@ -348,8 +225,8 @@ Plan ScheduleChoice::judge(const Profile& profile, const Plan& given, const Plan
   return plan;
 }
 
-std::optional<Plan> ScheduleChoice::search_orders(const Profile& profile, PlanOptions options, Method method,
-                                                  Width width) const {
+std::optional<Plan> ScheduleChoice::search_orders(const Profile& profile, PlanOptions options,
+                                                  Method method) const {
   const bool free = of_a_step(options.objective) && method == Method::antichain && !options.at_most;
   const auto ordered = [&](Plan plan, std::optional<RankOrders> start = {}) {
     CutAndOrder found{.plan = std::move(plan), .order = {}};
@@ -361,64 +238,43 @@ std::optional<Plan> ScheduleChoice::search_orders(const Profile& profile, PlanOp
   const auto time = [&](CutAndOrder& found) { found = ordered(found.plan, found.order.orders); };
   // The searches know nothing of each other, so they run beside each other, where there are threads for them.
   std::vector<std::future<std::optional<CutAndOrder>>> searches;
-  const auto begin = [&](auto search) {
-    searches.push_back(std::async(std::launch::async | std::launch::deferred, std::move(search)));
+  // They cut for a policy's own order, or for any with so many in flight, and, where free to, for the order.
+  const auto begin = [&](const Policy& cut_for, int chunks, bool own_order, int most_in_flight = 0) {
+    PlanOptions by = options;
+    by.chunks = chunks, by.most_in_flight = most_in_flight;
+    searches.push_back(std::async(
+        std::launch::async | std::launch::deferred, [&, by, own_order]() -> std::optional<CutAndOrder> {
+          if (own_order) {
+            std::optional<Plan> plan = search_policy(profile, by, method, cut_for);
+            return plan ? std::optional(ordered(std::move(*plan))) : std::nullopt;
+          }
+          const auto find = [&](const PlanOptions& its) {
+            return free ? together(profile, its, cut_for)
+                        : ordered(plan_network(profile, its, method, cut_for));
+          };
+          return search_again(profile, by, {cut_for, method, find, time, /*may_be_few=*/false, by_formula});
+        }));
   };
-  // The first two cut for a policy: for its own order, and for any with so many in flight. The third cuts for
-  // the order.
-  const auto begin_by = [&](const Policy& cut_for, int chunks) {
-    begin([&, chunks]() -> std::optional<CutAndOrder> {
-      PlanOptions by = options;
-      by.chunks = chunks;
-      std::optional<Plan> plan = search_policy(profile, by, method, cut_for);
-      if (!plan) return std::nullopt;
-      return ordered(std::move(*plan));
-    });
-  };
-  const auto begin_in_flight = [&](int most_in_flight) {
-    begin([&, most_in_flight] {
-      PlanOptions by = options;
-      by.most_in_flight = most_in_flight;
-      return fitting(
-          profile, by, Policy::one_f_one_b, method,
-          [&](const PlanOptions& its) {
-            return ordered(plan_network(profile, its, method, Policy::one_f_one_b));
-          },
-          time);
-    });
-  };
-  const auto begin_together = [&](const Policy& cut_for, int chunks, int most_in_flight = 0) {
-    begin([&, chunks, most_in_flight] {
-      PlanOptions by = options;
-      by.chunks = chunks, by.most_in_flight = most_in_flight;
-      return fitting(
-          profile, by, cut_for, method,
-          [&](const PlanOptions& its) { return together(profile, its, cut_for); }, time);
-    });
-  };
-  const int most_at_once = std::min(options.stages, options.microbatches);
-  const auto begin_with = [&](int most_in_flight) {
-    free ? begin_together(Policy::one_f_one_b, 1, most_in_flight) : begin_in_flight(most_in_flight);
-  };
-  if (width == Width::least_memory) {
-    begin_with(1);
+  if (options.most_in_flight > 0) {
+    begin(Policy::one_f_one_b, 1, false, options.most_in_flight);
   } else {
-    for (const Policy* cut_for : {&Policy::zero_bubble_h1, &Policy::one_f_one_b}) begin_by(*cut_for, 1);
+    for (const Policy* cut_for : {&Policy::zero_bubble_h1, &Policy::one_f_one_b}) begin(*cut_for, 1, true);
     for (const Policy& of : policies())
       if (const int chunks = default_chunks(of.placement); free && two_stages && of.trains && chunks > 1)
-        begin_by(of, chunks);
+        begin(of, chunks, true);
     for (const Policy* of : one_of_each_placement())
       if (const int chunks = default_chunks(of->placement); free && (chunks == 1 || two_stages))
-        begin_together(*of, chunks);
+        begin(*of, chunks, false);
     // An order may have less in flight than the policies above, which memory may ask for.
+    const int most_at_once = std::min(options.stages, options.microbatches);
     for (int most = options.cluster.limits_memory() ? 1 : most_at_once; most < most_at_once; ++most)
-      begin_with(most);
+      begin(Policy::one_f_one_b, 1, false, most);
   }
   for (const auto& search : searches) search.wait();
   // A rank's two stages need what their own order has in flight.
   const auto priced = [&](const CutAndOrder& found) {
     const Plan& plan = found.plan;
-    Plan its = finish_plan(profile, options_of(found.order.schedule, options), plan.stages, plan.method,
+    Plan its = finish_plan(profile, for_schedule(options, found.order.schedule), plan.stages, plan.method,
                            plan.states);
     its.planning_s = plan.planning_s;
     return its;

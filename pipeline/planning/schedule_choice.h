@@ -7,7 +7,6 @@
 // depends on besides. Whoever reads the plan for the same gets the bound, and nobody searches again.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -56,7 +55,7 @@ struct ScheduleChoice {
   Objective objective(const PlanOptions&) const;
 
   // Plans as plan_network does, by that objective. Where the compiled program of the plan does not fit its
-  // devices, cuts are searched again for what it takes (pipeline/planning/memory_fit.h). Throws Error where
+  // devices, cuts are searched again for what it takes (pipeline/planning/search_again.h). Throws Error where
   // none is found that fits; it names the smallest memory for which one is. With `auto` stages are cut for
   // 1f1b as well, which needs less memory, and cut and order are searched together
   // (pipeline/planning/cut_and_order.h). Where ranks may have two stages, they are cut for each named
@@ -80,19 +79,12 @@ struct ScheduleChoice {
   std::vector<int> limits(const Profile&, const Plan&, const PlanOptions&) const;
 
  private:
-  // `least_memory` searches only cuts and orders that have one micro-batch in flight. Returns nothing where
-  // none was found whose program fits.
-  enum class Width { all, least_memory };
-  std::optional<Plan> search(const Profile&, const PlanOptions&, Method, Width) const;
-  std::optional<Plan> search_cuts(const Profile&, const PlanOptions&, Method, Width) const;
+  // `auto` searches only for PlanOptions::most_in_flight, where that is given. Returns nothing where none
+  // was found whose program fits.
+  std::optional<Plan> search(const Profile&, const PlanOptions&, Method) const;
+  std::optional<Plan> search_cuts(const Profile&, const PlanOptions&, Method) const;
   std::optional<Plan> search_policy(const Profile&, const PlanOptions&, Method, const Policy&) const;
-  std::optional<Plan> search_orders(const Profile&, PlanOptions, Method, Width) const;
-  // Repeats `find` until the program of what it finds fits. `time` sets the pace of a plan of which stages
-  // recompute more.
-  using Find = std::function<CutAndOrder(const PlanOptions&)>;
-  using Time = std::function<void(CutAndOrder&)>;
-  std::optional<CutAndOrder> fitting(const Profile&, const PlanOptions&, const Policy& cut_for, Method,
-                                     const Find&, const Time&) const;
+  std::optional<Plan> search_orders(const Profile&, PlanOptions, Method) const;
   LeastMemory least_memory(const Profile&, const PlanOptions&, Method) const;
   CutAndOrder together(const Profile&, const PlanOptions&, const Policy&) const;
   PlannedOrder order(const Profile&, const Plan&, const PlanOptions&, OrderRequest) const;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <random>
 
 #include "partition/plan/stage_cost.h"
@@ -130,6 +131,32 @@ TEST(RecomputeState, AgreesWithTheFormula) {
       ASSERT_EQ(kept, set.kept_bytes) << seed;
       ASSERT_EQ(working, std::max(floor, set.again_bytes)) << seed;
     }
+  }
+}
+
+// Every node reads the three before, so states are too many to tell all apart.
+TEST(RecomputeSearch, IsProvedWhereStatesAreMany) {
+  constexpr int nodes = 60, reads = 3;
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    std::mt19937_64 random(seed);
+    const auto pick = [&](int from, int to) { return from + int(random() % uint64_t(to - from + 1)); };
+    Profile profile{.model = "many states"};
+    add_input(profile);
+    std::vector<int> stage(nodes);
+    std::iota(stage.begin(), stage.end(), 1);
+    for (const int n : stage) {
+      std::vector<int> inputs(size_t(std::min(n, reads)));
+      std::iota(inputs.begin(), inputs.end(), n - int(inputs.size()));
+      const int64_t ns = 1000 * pick(100, 900);
+      NodeCost& cost = profile.nodes[size_t(add(profile, inputs, ns, 2 * ns, pick(1000, 90'000)))].cost;
+      if (pick(0, 1) > 0) cost.stash_bytes = pick(0, 90'000);
+      cost.keeps_output = pick(0, 2) > 0;
+    }
+    const StageOrder order(profile, profile.consumers(), stage);
+    const int64_t least = least_bytes(order, {.effort = 200'000}).choice->bytes;
+    const int64_t most = working_set(order, std::vector<bool>(nodes)).kept_bytes;
+    EXPECT_TRUE(least_time(order, {.budget_bytes = least + (most - least) / 10, .effort = 200'000}).exact)
+        << seed;
   }
 }
 
