@@ -58,7 +58,7 @@ def winograd(net, batch):
         found.append(conv.kernel_size == (3, 3) and conv.stride == (1, 1) and conv.dilation == (1, 1)
                      and max(conv.padding) <= 2 and fewer >= 16
                      and (conv.groups == 1 or all(count % 16 == 0 for count in of_group))
-                     and (5.5 + 50 / fewer) * tiles + 12 < n * h * w)
+                     and (5.5 + 50 / fewer) * tiles + 12 < n * h * w * (3 if h * w <= 4 else 1))
 
     hooks = [m.register_forward_hook(look) for m in net.modules() if isinstance(m, torch.nn.Conv2d)]
     with torch.no_grad():

@@ -186,6 +186,23 @@ TEST_P(WinogradPasses, AreConvolutionsWithTheSameBitsOnAnyThreads) {
   }
 }
 
+// Groups of 16 channels gain by it, groups of 8 have a kernel of their own, and weight gradients of four pixels
+// gain where oneDNN has no code for them.
+TEST(WinogradPays, InWideGroupsAndForImagesOfFourPixels) {
+  if (!cpu::has_avx2()) GTEST_SKIP() << "the machine has no AVX2";
+  using Pass = cpu::Winograd::Pass;
+  const auto pays = [](const Shape& x, int groups, Pass pass) {
+    return cpu::Winograd::pays({.out = x[1], .kernel = 3, .pad = 1, .groups = groups}, x, x, pass);
+  };
+  for (const Pass pass : {Pass::forward, Pass::data, Pass::weights}) {
+    EXPECT_TRUE(pays({32, 512, 8, 8}, 32, pass));
+    EXPECT_FALSE(pays({32, 256, 8, 8}, 32, pass));
+    EXPECT_FALSE(pays({32, 72, 8, 8}, 3, pass)) << "24 channels do not fill blocks of 16";
+  }
+  EXPECT_EQ(pays({16, 512, 2, 2}, 1, Pass::weights), !cpu::has_avx512());
+  EXPECT_FALSE(pays({16, 512, 2, 2}, 1, Pass::forward));
+}
+
 INSTANTIATE_TEST_SUITE_P(All, WinogradPasses, ::testing::ValuesIn(winograd_cases),
                          [](const auto& info) { return info.param.name; });
 
