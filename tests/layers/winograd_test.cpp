@@ -186,8 +186,8 @@ TEST_P(WinogradPasses, AreConvolutionsWithTheSameBitsOnAnyThreads) {
   }
 }
 
-// Groups of 16 channels gain by it, groups of 8 have a kernel of their own, and weight gradients of four pixels
-// gain where oneDNN has no code for them.
+// Groups of 16 channels gain by it, groups of 8 have a kernel of their own, and weight gradients of four
+// pixels gain where oneDNN has no code for them.
 TEST(WinogradPays, InWideGroupsAndForImagesOfFourPixels) {
   if (!cpu::has_avx2()) GTEST_SKIP() << "the machine has no AVX2";
   using Pass = cpu::Winograd::Pass;
