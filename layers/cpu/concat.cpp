@@ -28,16 +28,17 @@ class ConcatKernel : public Kernel {
   void forward(Context& context, const Forward& f) const override {
     for (size_t i = 0; i < f.x.size(); ++i) {
       const int64_t bytes = image_bytes(f.x[i].spec());
-      for (int64_t n = 0; n < f.y.shape()[0]; ++n)
+      for_each_plane(f.y.shape()[0], context.threads(), [&](int64_t n) {
         std::memcpy(f.y.raw() + n * image_ + starts_[i], f.x[i].raw() + n * bytes, size_t(bytes));
+      });
     }
   }
 
-  void backward(Context&, const Backward& b) const override {
+  void backward(Context& context, const Backward& b) const override {
     for (size_t i = 0; i < b.dx.size(); ++i) {
       if (!b.dx[i]) continue;
       const int64_t bytes = image_bytes(b.dx[i].spec());
-      for (int64_t n = 0; n < b.dy.shape()[0]; ++n) {
+      for_each_plane(b.dy.shape()[0], context.threads(), [&](int64_t n) {
         const std::byte* from = b.dy.raw() + n * image_ + starts_[i];
         std::byte* to = b.dx[i].raw() + n * bytes;
         if (b.into_dx(i) == Into::overwrite)
@@ -47,7 +48,7 @@ class ConcatKernel : public Kernel {
             elementwise_loops<T>().accumulate(reinterpret_cast<const T*>(from), reinterpret_cast<T*>(to),
                                               bytes / int64_t(sizeof(T)));
           });
-      }
+      });
     }
   }
 

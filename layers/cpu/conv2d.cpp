@@ -47,8 +47,13 @@ struct Geometry {
   int64_t block() const { return has_avx512() ? 16 : 8; }
   bool image() const { return x[1] <= plain_channels; }
   Layout x_layout() const { return image() ? Layout::plain : blocked(); }
+  // Returns whether filters lie in blocks, of which those of a group come one after the other.
+  bool blocks_of_weights() const {
+    if (o.groups > 1) return precision == Precision::float32 && Winograd::whole_groups(o.groups, x, y);
+    return !image();
+  }
   Layout weight_layout() const {
-    if (image() || o.groups > 1) return Layout::plain;
+    if (!blocks_of_weights()) return Layout::plain;
     return has_avx512() ? Layout::OIhw16i16o : Layout::OIhw8i8o;
   }
   // Returns whether groups have channels that do not fill blocks.
@@ -65,7 +70,12 @@ struct Geometry {
   DType dtype() const { return storage(precision); }
   Desc x_have() const { return describe(x, x_layout(), dtype()); }
   Desc y_have() const { return describe(y, blocked(), dtype()); }
-  Desc w_have() const { return o.groups == 1 ? describe(weight, weight_layout()) : describe_plain(w_dims()); }
+  Desc w_have() const {
+    if (o.groups == 1) return describe(weight, weight_layout());
+    if (!blocks_of_weights()) return describe_plain(w_dims());
+    using Tag = dnnl::memory::format_tag;
+    return Desc(w_dims(), type_of(DType::f32), has_avx512() ? Tag::gOIhw16i16o : Tag::gOIhw8i8o);
+  }
   Desc x_want() const { return reordered() ? any({x.begin(), x.end()}, dtype()) : x_have(); }
   Desc y_want() const { return reordered() ? any({y.begin(), y.end()}, dtype()) : y_have(); }
   Desc w_want() const { return any(w_dims(), dtype()); }
@@ -177,7 +187,7 @@ class Conv2dKernel : public Kernel {
       : has_bias_(g.o.bias),
         image_(g.image()),
         weight_bytes_(int64_t(g.w_have().get_size())),
-        winograd_(g.x, g.y, g.o.pad.before),
+        winograd_(g.x, g.y, g.o.pad.before, g.o.groups),
         forward_(!winograd_pays(g, Winograd::Pass::forward) ? forward_pass(g) : Adapted()),
         backward_data_(!winograd_pays(g, Winograd::Pass::data) ? backward_data_pass(g) : Adapted()),
         backward_weights_(!winograd_pays(g, Winograd::Pass::weights) ? backward_weights_pass(g) : Adapted()) {

@@ -30,11 +30,10 @@ void hand_over(const float* wide, int64_t count, Bf16* plane) {
   for (int64_t i = 0; i < count; ++i) plane[i] = Bf16(wide[i]);
 }
 
-// Copies a plane into the middle of a frame, its pixels `step` apart.
+// Copies a plane into a frame of zeros, its pixels `step` apart.
 template <class T>
 void frame(const T* plane, int64_t height, int64_t width, int64_t lanes, int64_t step, int64_t margin,
            const Padded& to, float* out) {
-  std::fill_n(out, to.height * to.width * lanes, 0.0f);
   for (int64_t r = 0; r < height; ++r) {
     float* row = out + ((r * step + margin) * to.width + margin) * lanes;
     if (step == 1) {
@@ -104,20 +103,25 @@ int64_t NarrowGroups::wide_floats() const {
 // The workspace holds packed weights, or sums of their gradients, and for each thread a frame and a widened
 // plane.
 int64_t NarrowGroups::workspace_bytes(int threads) const {
-  return (packed_floats(blocks_) + threads * (frame_floats() + wide_floats())) * int64_t(sizeof(float));
+  return (packed_floats(blocks_) + threads * thread_floats()) * int64_t(sizeof(float));
+}
+
+float* NarrowGroups::frames_of_zeros(float* at, int threads) const {
+  std::fill_n(at, threads * thread_floats(), 0.0f);
+  return at;
 }
 
 template <class T>
 void NarrowGroups::forward(Context& context, const T* x, const float* w, T* y) const {
   auto* packed = reinterpret_cast<float*>(context.workspace(workspace_bytes(context.threads())));
-  float* frames = packed + packed_floats(blocks_);
+  float* const frames = frames_of_zeros(packed + packed_floats(blocks_), context.threads());
   pack(w, blocks_, lanes_, group_, false, packed);
   const auto convolve = loops_of(group_).forward[stride_ - 1];
   const Padded padded{height_ + 2 * pad, width_ + 2 * pad};
   const int64_t x_plane = height_ * width_ * lanes_, y_plane = y_height_ * y_width_ * lanes_;
 #pragma omp parallel for num_threads(context.threads()) schedule(static)
   for (int64_t plane = 0; plane < images_ * blocks_; ++plane) {
-    float* framed = frames + omp_get_thread_num() * (frame_floats() + wide_floats());
+    float* framed = frames + omp_get_thread_num() * thread_floats();
     frame(x + plane * x_plane, height_, width_, lanes_, 1, pad, padded, framed);
     float* result = result_in(y + plane * y_plane, framed + frame_floats());
     convolve(framed, padded, packed + packed_floats(plane % blocks_), result, y_height_, y_width_);
@@ -129,14 +133,14 @@ void NarrowGroups::forward(Context& context, const T* x, const float* w, T* y) c
 template <class T>
 void NarrowGroups::backward_data(Context& context, const float* w, const T* dy, T* dx) const {
   auto* packed = reinterpret_cast<float*>(context.workspace(workspace_bytes(context.threads())));
-  float* frames = packed + packed_floats(blocks_);
+  float* const frames = frames_of_zeros(packed + packed_floats(blocks_), context.threads());
   pack(w, blocks_, lanes_, group_, true, packed);
   const auto convolve = loops_of(group_).data[stride_ - 1];
   const Padded padded{height_ + 2 * pad, width_ + 2 * pad};
   const int64_t x_plane = height_ * width_ * lanes_, y_plane = y_height_ * y_width_ * lanes_;
 #pragma omp parallel for num_threads(context.threads()) schedule(static)
   for (int64_t plane = 0; plane < images_ * blocks_; ++plane) {
-    float* framed = frames + omp_get_thread_num() * (frame_floats() + wide_floats());
+    float* framed = frames + omp_get_thread_num() * thread_floats();
     frame(dy + plane * y_plane, y_height_, y_width_, lanes_, stride_, side - 1 - pad, padded, framed);
     float* result = result_in(dx + plane * x_plane, framed + frame_floats());
     convolve(framed, padded, packed + packed_floats(plane % blocks_), result, height_, width_);
@@ -147,7 +151,7 @@ void NarrowGroups::backward_data(Context& context, const float* w, const T* dy, 
 template <class T>
 void NarrowGroups::backward_weights(Context& context, const T* x, const T* dy, float* dw, Into into) const {
   auto* sums = reinterpret_cast<float*>(context.workspace(workspace_bytes(context.threads())));
-  float* frames = sums + packed_floats(blocks_);
+  float* const frames = frames_of_zeros(sums + packed_floats(blocks_), context.threads());
   const auto correlate = loops_of(group_).weights[stride_ - 1];
   const Padded padded{height_ + 2 * pad, width_ + 2 * pad};
   const int64_t x_plane = height_ * width_ * lanes_, y_plane = y_height_ * y_width_ * lanes_;
@@ -155,7 +159,7 @@ void NarrowGroups::backward_weights(Context& context, const T* x, const T* dy, f
   for (int64_t block = 0; block < blocks_; ++block) {
     float* sum = sums + packed_floats(block);
     std::fill_n(sum, packed_floats(1), 0.0f);
-    float* framed = frames + omp_get_thread_num() * (frame_floats() + wide_floats());
+    float* framed = frames + omp_get_thread_num() * thread_floats();
     for (int64_t n = 0; n < images_; ++n) {
       const int64_t plane = n * blocks_ + block;
       frame(x + plane * x_plane, height_, width_, lanes_, 1, pad, padded, framed);

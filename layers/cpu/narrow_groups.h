@@ -46,6 +46,9 @@ class NarrowGroups : public Kernel {
   int64_t packed_floats(int64_t blocks) const;
   int64_t frame_floats() const;
   int64_t wide_floats() const;
+  int64_t thread_floats() const { return frame_floats() + wide_floats(); }
+  // Clears the frames of all threads. Planes leave the numbers around them as they are.
+  float* frames_of_zeros(float* at, int threads) const;
 
   Precision precision_ = Precision::float32;
   int group_ = 0, stride_ = 1;  // channels of a group

@@ -72,8 +72,8 @@ template <class T, class Side>
 TiledPlanes<T> planes(T* tensor, const Side& side, int64_t lanes, int64_t block, const Side& tiled,
                       int64_t row = 0, int64_t column = 0) {
   const int64_t plane = side.height * side.width * lanes;
-  return {tensor + block * plane,    side.blocks * plane,      side.height, side.width,
-          tiles_along(tiled.height), tiles_along(tiled.width), row,         column};
+  return {tensor + block * plane,    side.image_blocks * plane, side.height, side.width,
+          tiles_along(tiled.height), tiles_along(tiled.width),  row,         column};
 }
 
 // The tiles of a group are transformed, and then each thread of its team multiplies a part of them by a chunk
@@ -148,22 +148,39 @@ double cost_in_pixels(Winograd::Pass pass, int64_t tiles, int64_t channels) {
   return cost(5.5, 12);
 }
 
+// How many times as long as usual a direct pass takes. On AVX2 oneDNN 2.6.3 has no code of its own for weight
+// gradients of so few pixels, and reaches a third of its usual rate on one thread, and no more on two.
+double times_as_slow(Winograd::Pass pass, const Shape& y) {
+  return pass == Winograd::Pass::weights && !has_avx512() && y[2] * y[3] <= 4 ? 3 : 1;
+}
+
 }  // namespace
 
 bool Winograd::pays(const Conv2dOptions& o, const Shape& x, const Shape& y, Pass pass) {
-  const int64_t channels = std::min(x[1], y[1]);
-  const bool possible = (has_avx512() || has_avx2()) && o.groups == 1 && o.kernel == Extent(3) &&
-                        o.stride == Extent(1) && o.dilation == Extent(1) &&
-                        std::max(o.pad.before.h, o.pad.before.w) <= 2 && channels >= 16;
-  const int64_t tiles = y[0] * tiles_along(y[2]) * tiles_along(y[3]);
-  return possible && cost_in_pixels(pass, tiles, channels) < double(y[0] * y[2] * y[3]);
+  const int64_t channels = std::min(x[1], y[1]) / o.groups;
+  const bool possible = (has_avx512() || has_avx2()) && o.kernel == Extent(3) && o.stride == Extent(1) &&
+                        o.dilation == Extent(1) && std::max(o.pad.before.h, o.pad.before.w) <= 2 &&
+                        channels >= 16 && (o.groups == 1 || whole_groups(o.groups, x, y));
+  const int64_t tiles = y[0] * tiles_along(y[2]) * tiles_along(y[3]), pixels = y[0] * y[2] * y[3];
+  return possible && cost_in_pixels(pass, tiles, channels) < times_as_slow(pass, y) * double(pixels);
 }
 
-Winograd::Winograd(const Shape& x, const Shape& y, Extent before, const WinogradLoops& loops)
-    : loops_(&loops), images_(x[0]), lanes_(loops.lanes), before_(before) {
-  const auto side = [&](const Shape& of) { return Side{of[1], ceil_of(of[1], lanes_), of[2], of[3]}; };
+Winograd::Winograd(const Shape& x, const Shape& y, Extent before, int groups, const WinogradLoops& loops)
+    : loops_(&loops), channel_groups_(groups), images_(x[0]), lanes_(loops.lanes), before_(before) {
+  const auto side = [&](const Shape& of) {
+    const int64_t channels = of[1] / groups;
+    return Side{channels, ceil_of(channels, lanes_), ceil_of(of[1], lanes_), of[2], of[3]};
+  };
   x_ = side(x);
   y_ = side(y);
+}
+
+template <class F>
+void Winograd::for_each_group(std::byte* workspace, int64_t bytes, int threads, const F& f) const {
+  if (teams(threads) > 1)
+    return for_each_plane(channel_groups_, threads,
+                          [&](int64_t group) { f(group, workspace + omp_get_thread_num() * bytes, 1); });
+  for (int64_t group = 0; group < channel_groups_; ++group) f(group, workspace, threads);
 }
 
 int64_t Winograd::tiles(const Side& of) const {
@@ -245,20 +262,40 @@ void Winograd::convolve(std::byte* workspace, int threads, const Filtered& f) co
 
 void Winograd::forward(std::byte* workspace, int threads, const float* x, const float* weights,
                        const float* bias, float* y) const {
-  convolve(workspace, threads, {x_, y_, x, weights, bias, y, -before_.h, -before_.w, false});
+  const int64_t bytes = convolve_bytes(x_, y_, team(threads));
+  for_each_group(workspace, bytes, threads, [&](int64_t group, std::byte* at, int team) {
+    convolve(at, team,
+             {x_, y_, x + group * numbers_of_group(x_), weights + group * weights_of_group(),
+              bias ? bias + group * y_.channels : nullptr, y + group * numbers_of_group(y_), -before_.h,
+              -before_.w, false});
+  });
 }
 
 void Winograd::backward_data(std::byte* workspace, int threads, const float* weights, const float* dy,
                              float* dx) const {
-  convolve(workspace, threads, {y_, x_, dy, weights, nullptr, dx, before_.h - 2, before_.w - 2, true});
-}
-
-int64_t Winograd::backward_weights_bytes(int threads) const {
-  return CorrelateSizes(tiles(y_), x_.blocks, y_.blocks, lanes_, threads).bytes(threads);
+  const int64_t bytes = convolve_bytes(y_, x_, team(threads));
+  for_each_group(workspace, bytes, threads, [&](int64_t group, std::byte* at, int team) {
+    convolve(at, team,
+             {y_, x_, dy + group * numbers_of_group(y_), weights + group * weights_of_group(), nullptr,
+              dx + group * numbers_of_group(x_), before_.h - 2, before_.w - 2, true});
+  });
 }
 
 void Winograd::backward_weights(std::byte* workspace, int threads, const float* x, const float* dy, float* dw,
                                 Into into) const {
+  for_each_group(workspace, correlate_bytes(team(threads)), threads,
+                 [&](int64_t group, std::byte* at, int team) {
+                   correlate(at, team, x + group * numbers_of_group(x_), dy + group * numbers_of_group(y_),
+                             dw + group * weights_of_group(), into);
+                 });
+}
+
+int64_t Winograd::correlate_bytes(int threads) const {
+  return CorrelateSizes(tiles(y_), x_.blocks, y_.blocks, lanes_, threads).bytes(threads);
+}
+
+void Winograd::correlate(std::byte* workspace, int threads, const float* x, const float* dy, float* dw,
+                         Into into) const {
   const WinogradLoops& loops = *loops_;
   const CorrelateSizes size(tiles(y_), x_.blocks, y_.blocks, lanes_, threads);
   const Groups& groups = size.groups;
@@ -268,7 +305,7 @@ void Winograd::backward_weights(std::byte* workspace, int threads, const float* 
   const int team = groups.team(threads);
   const auto adds = [&](int64_t group) { return group > 0 || into == Into::accumulate; };
 
-  const auto correlate = [&](int64_t group, int thread, float* sums, bool adds_to_them) {
+  const auto correlate_group = [&](int64_t group, int thread, float* sums, bool adds_to_them) {
     const Range now = groups[group];
     float* const v = of_groups + thread * size.group_floats();
     float* const m = v + size.pixels.floats();
@@ -299,14 +336,14 @@ void Winograd::backward_weights(std::byte* workspace, int threads, const float* 
   };
 
   if (size.kept == 0)
-    for (int64_t group = 0; group < groups.count; ++group) correlate(group, 0, dw, adds(group));
+    for (int64_t group = 0; group < groups.count; ++group) correlate_group(group, 0, dw, adds(group));
   for (int64_t first = 0; size.kept > 0 && first < groups.count; first += threads) {
     const int64_t end = std::min(groups.count, first + threads);
     const auto kept = [&](int64_t group) {
       return of_groups + (group - first + 1) * size.group_floats() - size.kept;
     };
     for_each_plane(end - first, threads,
-                   [&](int64_t i) { correlate(first + i, int(i), kept(first + i), false); });
+                   [&](int64_t i) { correlate_group(first + i, int(i), kept(first + i), false); });
     for_each_range(size.kept, threads, [&](int64_t begin, int64_t last) {
       for (int64_t group = first; group < end; ++group)
         if (adds(group))

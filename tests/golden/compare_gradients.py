@@ -52,11 +52,13 @@ def winograd(net, batch):
 
     def look(conv, inputs, output):
         n, channels, h, w = output.shape
-        fewer = min(inputs[0].shape[1], channels)
+        of_group = [inputs[0].shape[1] // conv.groups, channels // conv.groups]
+        fewer = min(of_group)
         tiles = n * ((h + 3) // 4) * ((w + 3) // 4)
-        found.append(conv.groups == 1 and conv.kernel_size == (3, 3) and conv.stride == (1, 1)
-                     and conv.dilation == (1, 1) and max(conv.padding) <= 2 and fewer >= 16
-                     and (5.5 + 50 / fewer) * tiles + 12 < n * h * w)
+        found.append(conv.kernel_size == (3, 3) and conv.stride == (1, 1) and conv.dilation == (1, 1)
+                     and max(conv.padding) <= 2 and fewer >= 16
+                     and (conv.groups == 1 or all(count % 16 == 0 for count in of_group))
+                     and (5.5 + 50 / fewer) * tiles + 12 < n * h * w * (3 if h * w <= 4 else 1))
 
     hooks = [m.register_forward_hook(look) for m in net.modules() if isinstance(m, torch.nn.Conv2d)]
     with torch.no_grad():

@@ -47,6 +47,7 @@ std::vector<OpCase> convolution_cases() {
       convolution("conv_pad_uneven_winograd_size", {3, 32, 8, 8},
                   {.out = 32, .kernel = 3, .pad = {Extent(2), Extent(0)}, .bias = false}),
       convolution("conv_winograd_tile", {8, 32, 4, 4}, {.out = 48, .kernel = 3, .pad = 1, .bias = false}),
+      convolution("conv_winograd_four_pixels", {16, 32, 2, 2}, {.out = 48, .kernel = 3, .pad = 1}),
       convolution("conv_winograd_one_image", {1, 20, 16, 13}, {.out = 33, .kernel = 3, .pad = 1}),
       convolution("conv_winograd_no_pad", {2, 40, 13, 13}, {.out = 24, .kernel = 3}),
       convolution("conv_pad_uneven_groups", {2, 32, 6, 6},

@@ -24,9 +24,10 @@ struct WinogradCase {
   Shape x;
   int64_t out;
   Extent before = 1, after = 1;  // the padding
+  int groups = 1;
 
   Shape y() const { return {x[0], out, x[2] + before.h + after.h - 2, x[3] + before.w + after.w - 2}; }
-  Shape weights() const { return {out, x[1], 3, 3}; }
+  Shape weights() const { return {out, x[1] / groups, 3, 3}; }
   friend void PrintTo(const WinogradCase& c, std::ostream* to) { *to << c.name; }
 };
 
@@ -40,6 +41,8 @@ const std::vector<WinogradCase> winograd_cases = {
     {"many_channels", {1, 170, 8, 7}, 100},
     {"many_tiles", {9, 24, 17, 14}, 40},
     {"one_pixel", {3, 16, 1, 1}, 16},
+    {"groups", {3, 96, 9, 6}, 96, 1, 1, 6},
+    {"three_groups_of_many_tiles", {9, 96, 17, 14}, 48, 1, 1, 3},
 };
 
 // A tensor or a filter in blocks of channels, between numbers that nobody may write.
@@ -126,9 +129,10 @@ Convolved right_results(const WinogradCase& c, const Doubles& x, const Doubles& 
           for (int64_t tap = 0; tap < 9; ++tap) {
             const int64_t row = i + tap / 3 - c.before.h, column = j + tap % 3 - c.before.w;
             if (row < 0 || row >= c.x[2] || column < 0 || column >= c.x[3]) continue;
-            for (int64_t in = 0; in < c.x[1]; ++in) {
-              const auto from = size_t(((n * c.x[1] + in) * c.x[2] + row) * c.x[3] + column);
-              const auto weight = size_t((k * c.x[1] + in) * 9 + tap);
+            const int64_t inputs = c.x[1] / c.groups, first = k / (c.out / c.groups) * inputs;
+            for (int64_t in = 0; in < inputs; ++in) {
+              const auto from = size_t(((n * c.x[1] + first + in) * c.x[2] + row) * c.x[3] + column);
+              const auto weight = size_t((k * inputs + in) * 9 + tap);
               r.y[at] += x[from] * w[weight];
               r.dx[from] += dy[at] * w[weight];
               r.dw[weight] += x[from] * dy[at];
@@ -157,7 +161,7 @@ TEST_P(WinogradPasses, AreConvolutionsWithTheSameBitsOnAnyThreads) {
   for (const cpu::WinogradLoops* loops : loops_of_this_machine()) {
     SCOPED_TRACE(fmt::format("{} lanes", loops->lanes));
     const int64_t lanes = loops->lanes;
-    const cpu::Winograd passes(c.x, c.y(), c.before, *loops);
+    const cpu::Winograd passes(c.x, c.y(), c.before, c.groups, *loops);
     Blocked xs(c.x, lanes, false, x), ws(c.weights(), lanes, true, w), dys(c.y(), lanes, false, dy);
     std::vector<Blocked> first;
     for (const int threads : {1, 2, 5}) {
@@ -180,6 +184,23 @@ TEST_P(WinogradPasses, AreConvolutionsWithTheSameBitsOnAnyThreads) {
       EXPECT_TRUE(results == first) << threads << " threads";
     }
   }
+}
+
+// Groups of 16 channels gain by it, groups of 8 have a kernel of their own, and weight gradients of four
+// pixels gain where oneDNN has no code for them.
+TEST(WinogradPays, InWideGroupsAndForImagesOfFourPixels) {
+  if (!cpu::has_avx2()) GTEST_SKIP() << "the machine has no AVX2";
+  using Pass = cpu::Winograd::Pass;
+  const auto pays = [](const Shape& x, int groups, Pass pass) {
+    return cpu::Winograd::pays({.out = x[1], .kernel = 3, .pad = 1, .groups = groups}, x, x, pass);
+  };
+  for (const Pass pass : {Pass::forward, Pass::data, Pass::weights}) {
+    EXPECT_TRUE(pays({32, 512, 8, 8}, 32, pass));
+    EXPECT_FALSE(pays({32, 256, 8, 8}, 32, pass));
+    EXPECT_FALSE(pays({32, 72, 8, 8}, 3, pass)) << "24 channels do not fill blocks of 16";
+  }
+  EXPECT_EQ(pays({16, 512, 2, 2}, 1, Pass::weights), !cpu::has_avx512());
+  EXPECT_FALSE(pays({16, 512, 2, 2}, 1, Pass::forward));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, WinogradPasses, ::testing::ValuesIn(winograd_cases),
