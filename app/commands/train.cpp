@@ -301,8 +301,8 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
       train(model, profile, plan, schedule, data, tensors.over(job), settings, reporter);
   // 6. Report the results, beside what was predicted.
   const StateHash state = state_hash(model, job);
-  const std::vector<MemoryRow> processes = memory.compare(rank);
   const std::string lost_weights = record.keep_weights(model, job);
+  const std::vector<MemoryRow> processes = memory.compare(rank);
   if (!rank.prints()) return end_as_it_went(result, lost_weights, "");
   const Progress::Disk disk(job.activity(), "writing what came of it");
   reporter.finish();

@@ -97,7 +97,10 @@ Outline outline(const std::vector<Hdf5Item>& items) {
 
 std::string to_hdf5(const Weights& weights) {
   const Session session;
+  size_t room = 2 << 20;  // of structures; a file in memory grows by steps of 1 MiB
+  for (const NamedTensor& tensor : weights) room += size_t(tensor.bytes());
   std::string bytes;
+  bytes.reserve(room);
   {
     const File file(create_in_memory(bytes));
     for (const NamedTensor& tensor : weights) write_tensor(file, tensor);

@@ -66,11 +66,9 @@ int64_t copy_bytes(const Graph& graph, const std::vector<NodeId>& nodes) {
   return most;
 }
 
-int64_t largest_param_bytes(const Graph& graph, const std::vector<NodeId>& nodes) {
+int64_t largest_param_bytes(const Node& node) {
   int64_t most = 0;
-  for (const NodeId id : nodes)
-    for (size_t i = 0; i < graph[id].signature.params.size(); ++i)
-      most = std::max(most, graph[id].param(i).bytes());
+  for (size_t i = 0; i < node.signature.params.size(); ++i) most = std::max(most, node.param(i).bytes());
   return most;
 }
 
@@ -116,12 +114,15 @@ MemoryNeed memory_need(const Graph& graph, const Optimiser& optimiser, const Pro
   const Schedule evaluation =
       make_schedule(profile, plan, Policy::forward_only, training.microbatches_of_step());
   MemoryNeed need = step_need(graph, optimiser, profile, plan, training, rank);
+  int64_t largest = 0, largest_of_all = 0;  // of the values of weights
+  for (const NodeId id : nodes) largest = std::max(largest, largest_param_bytes(graph[id]));
+  for (const Node& node : graph) largest_of_all = std::max(largest_of_all, largest_param_bytes(node));
   need.evaluation =
       shares_of_step(graph, optimiser, profile, plan, evaluation, rank, Mode::evaluate).activations();
-  if (averaged(optimiser)) need.evaluation += largest_param_bytes(graph, nodes);  // swap_averages() copies it
+  if (averaged(optimiser)) need.evaluation += largest;  // swap_averages() copies it
   need.copy = copy_bytes(graph, nodes);
-  // gather_weights() encodes each value for rank 0, which then encodes all of them.
-  if (keeps_weights) need.copy = rank == 0 ? 2 * file_bytes(graph) : 2 * need.copy;
+  // gather_weights() encodes each value for rank 0, which then encodes all of them; HDF5 copies one twice.
+  if (keeps_weights) need.copy = rank == 0 ? 2 * (file_bytes(graph) + largest_of_all) : need.copy + largest;
   const NodeId images = graph.find(Loader::images_input);
   if (reads(graph, nodes, [&](NodeId n) { return n == images; }))  // by two loaders: training, evaluation
     need.images = 2 * int64_t(LoaderOptions().ahead) * graph.microbatch() * image_bytes;
