@@ -148,8 +148,9 @@ double cost_in_pixels(Winograd::Pass pass, int64_t tiles, int64_t channels) {
   return cost(5.5, 12);
 }
 
-// How many times as long as usual a direct pass takes. On AVX2 oneDNN 2.6.3 has no code of its own for weight
-// gradients of so few pixels, and reaches a third of its usual rate on one thread, and no more on two.
+// Returns how many times as long as usual a direct pass takes. On AVX2 oneDNN 2.6.3 has no code of its own
+// for weight gradients of so few pixels, and reaches a third of its usual rate on one thread, and no more on
+// two.
 double times_as_slow(Winograd::Pass pass, const Shape& y) {
   return pass == Winograd::Pass::weights && !has_avx512() && y[2] * y[3] <= 4 ? 3 : 1;
 }

@@ -20,7 +20,7 @@ namespace {
 
 // oneDNN allocates an aligned block in a call. Where glibc 2.36 keeps what is left over beside such a block,
 // it does not use the block's place for one of that size again once it is free. After some steps it has kept
-// what it keeps; until then that place is returned to the system, which takes 20 us an action.
+// what it keeps; until then that place is returned to the system, which takes 20 microseconds an action.
 constexpr int steps_to_settle = 10;
 
 // The nodes whose outputs leave the stage for another rank.

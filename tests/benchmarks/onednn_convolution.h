@@ -1,5 +1,5 @@
-// The passes of oneDNN's 3 x 3 convolutions, as the engine would call them, for benchmarks that compare our
-// own with them; and how benchmarks take times.
+// Benchmarks compare our own convolutions with oneDNN's 3 x 3 ones, which this file calls as the engine would,
+// and take times by it.
 #pragma once
 
 #include <algorithm>

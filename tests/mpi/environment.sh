@@ -60,21 +60,25 @@ case $case in
     mkdir data
     for i in $(seq 64); do printf '\3'; head -c 3072 /dev/urandom; done | tee data/data_batch_1.bin >data/test_batch.bin
     large=(--model resnet18 --batch 32 --microbatches 4)
-    compare() {  # OPTION … of train, on two processes, whose cut does not depend on this machine's times
-      "${mpirun[@]}" -n 2 "$program" train "${large[@]}" --data-dir data --steps 2 --epochs 1 --lr 0.001 \
-        --method handsplit --cuts layer3.0.conv2 --json m.json "$@" >out 2>err; code=$?
+    "$program" profile "${large[@]}" --json p.json >out 2>err || fail "no profile"
+    large+=(--data-dir data --profile p.json --method handsplit --cuts layer3.0.conv2)  # whatever times are
+    compare() {  # PROCESSES OPTION … of train
+      local processes=$1; shift
+      "${mpirun[@]}" -n "$processes" "$program" train --steps 2 --epochs 1 --lr 0.001 --json m.json "$@" \
+        >out 2>err; code=$?
       expect_code 0
       pairs=$(tr -d ' \n' <m.json | grep -o '"estimated_bytes":[0-9]*,"measured_bytes":[0-9]*' | tr -c '0-9\n' ' ')
-      [ "$(wc -l <<<"$pairs")" = 2 ] || fail "not two processes: $pairs"
+      [ "$(wc -l <<<"$pairs")" = "$processes" ] || fail "not $processes processes: $pairs"
       while read -r estimated measured; do
         echo "estimated $estimated bytes, measured $measured with $*"
         [ $((10 * estimated)) -ge $((9 * measured)) ] && [ $((10 * estimated)) -le $((11 * measured)) ] ||
           fail "the estimate is off by more than a tenth with $*: $estimated, $measured"
       done <<<"$pairs"
     }
-    "$program" profile "${large[@]}" --json p.json >out 2>err || fail "no profile"
-    compare --profile p.json --optimiser sgd --results sgd
-    compare --profile p.json --optimiser adamw --ema 0.9 ;;
+    compare 2 "${large[@]}" --optimiser sgd --results sgd
+    compare 2 "${large[@]}" --optimiser adamw --ema 0.9
+    "$program" data tokens --text "$0" --out tokens.h5 >out 2>err || fail "no tokens"
+    compare 1 --model gpt_nano --dataset hdf5:tokens.h5 --batch 64 --microbatches 4 --recompute all ;;
   settings)
     "${mpirun[@]}" -n 2 "${train[@]}" --lr 0.3 : -n 1 "${train[@]}" --lr 0.2 >out 2>err; code=$?
     expect_code 2; expect_once "rank 2 was started with --lr 0.2, the others with --lr 0.3" ;;
