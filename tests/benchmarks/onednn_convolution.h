@@ -1,5 +1,5 @@
-// Benchmarks compare our own convolutions with oneDNN's 3 x 3 ones, which this file calls as the engine would,
-// and take times by it.
+// Benchmarks compare our own convolutions with oneDNN's of 3 x 3. This file calls those as the engine would,
+// and takes times.
 #pragma once
 
 #include <algorithm>
