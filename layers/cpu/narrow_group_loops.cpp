@@ -1,5 +1,7 @@
 #include "layers/cpu/narrow_group_loops.h"
 
+#include <utility>
+
 #ifdef __x86_64__
 #include <immintrin.h>
 #endif

@@ -13,8 +13,6 @@ namespace {
 
 using namespace narrow;
 
-constexpr int pad = 1;
-
 // Returns a plane as float32: the plane itself, or a copy in `wide`.
 const float* widened(const float* plane, int64_t, float*) { return plane; }
 const float* widened(const Bf16* plane, int64_t count, float* wide) {
@@ -30,35 +28,23 @@ void hand_over(const float* wide, int64_t count, Bf16* plane) {
   for (int64_t i = 0; i < count; ++i) plane[i] = Bf16(wide[i]);
 }
 
-// Copies a plane into a frame of zeros, its pixels `step` apart.
-template <class T>
-void frame(const T* plane, int64_t height, int64_t width, int64_t lanes, int64_t step, int64_t margin,
-           const Padded& to, float* out) {
-  for (int64_t r = 0; r < height; ++r) {
-    float* row = out + ((r * step + margin) * to.width + margin) * lanes;
-    if (step == 1) {
-      std::copy_n(plane + r * width * lanes, width * lanes, row);
-    } else {
-      for (int64_t q = 0; q < width; ++q)
-        std::copy_n(plane + (r * width + q) * lanes, lanes, row + q * step * lanes);
-    }
-  }
+// Calls visit(output, input, tap) for each of the packed numbers in turn. Forward, a lane is an output channel
+// and j an input of its group. Transposed, a lane is an input channel and j an output.
+template <class Visit>
+void for_each_packed(int64_t blocks, int64_t lanes, int group, bool transposed, const Visit& visit) {
+  for (int64_t block = 0; block < blocks; ++block)
+    for (int tap = 0; tap < taps; ++tap)
+      for (int j = 0; j < group; ++j)
+        for (int mine = 0; mine < group; ++mine)
+          for (int64_t first = block * lanes; first < (block + 1) * lanes; first += group)
+            visit(first + (transposed ? j : mine), transposed ? mine : j, tap);
 }
 
-// Packs weights as weight[block][tap][j][lane]. Forward, lane is an output channel and j an input of its
-// group. Transposed, lane is an input channel and j an output, with the taps in reverse.
+// Transposed weights have their taps in reverse.
 void pack(const float* w, int64_t blocks, int64_t lanes, int group, bool transposed, float* out) {
-  for (int64_t block = 0; block < blocks; ++block) {
-    for (int tap = 0; tap < taps; ++tap) {
-      for (int j = 0; j < group; ++j) {
-        for (int64_t lane = 0; lane < lanes; ++lane) {
-          const int64_t first = block * lanes + lane / group * group, mine = lane % group;
-          const int64_t o = transposed ? first + j : first + mine, i = transposed ? mine : j;
-          *out++ = w[(o * group + i) * taps + (transposed ? taps - 1 - tap : tap)];
-        }
-      }
-    }
-  }
+  for_each_packed(blocks, lanes, group, transposed, [&](int64_t output, int input, int tap) {
+    *out++ = w[(output * group + input) * taps + (transposed ? taps - 1 - tap : tap)];
+  });
 }
 
 const Loops::OfGroup& loops_of(int group) {
@@ -93,11 +79,12 @@ std::optional<NarrowGroups> NarrowGroups::of(const Conv2d& op, const Shape& x, c
 
 int64_t NarrowGroups::packed_floats(int64_t blocks) const { return blocks * taps * group_ * lanes_; }
 
-// A frame holds the image, or dy with its pixels `stride_` apart, which is no larger.
-int64_t NarrowGroups::frame_floats() const { return (height_ + 2 * pad) * (width_ + 2 * pad) * lanes_; }
+// A frame holds the image, or dy with its pixels `stride_` apart, which is no larger, and one row more.
+int64_t NarrowGroups::frame_floats() const { return (height_ + 2 * pad + 1) * (width_ + 2 * pad) * lanes_; }
 
+// An image and a result, side by side.
 int64_t NarrowGroups::wide_floats() const {
-  return precision_ == Precision::float32 ? 0 : std::max(height_ * width_, y_height_ * y_width_) * lanes_;
+  return precision_ == Precision::float32 ? 0 : (height_ * width_ + y_height_ * y_width_) * lanes_;
 }
 
 // The workspace holds packed weights, or sums of their gradients, and for each thread a frame and a widened
@@ -117,14 +104,13 @@ void NarrowGroups::forward(Context& context, const T* x, const float* w, T* y) c
   float* const frames = frames_of_zeros(packed + packed_floats(blocks_), context.threads());
   pack(w, blocks_, lanes_, group_, false, packed);
   const auto convolve = loops_of(group_).forward[stride_ - 1];
-  const Padded padded{height_ + 2 * pad, width_ + 2 * pad};
   const int64_t x_plane = height_ * width_ * lanes_, y_plane = y_height_ * y_width_ * lanes_;
 #pragma omp parallel for num_threads(context.threads()) schedule(static)
   for (int64_t plane = 0; plane < images_ * blocks_; ++plane) {
-    float* framed = frames + omp_get_thread_num() * thread_floats();
-    frame(x + plane * x_plane, height_, width_, lanes_, 1, pad, padded, framed);
-    float* result = result_in(y + plane * y_plane, framed + frame_floats());
-    convolve(framed, padded, packed + packed_floats(plane % blocks_), result, y_height_, y_width_);
+    float* const frame = frames + omp_get_thread_num() * thread_floats();
+    float *wide_x = frame + frame_floats(), *result = result_in(y + plane * y_plane, wide_x + x_plane);
+    convolve({widened(x + plane * x_plane, x_plane, wide_x), height_, width_},
+             packed + packed_floats(plane % blocks_), frame, result, y_height_, y_width_);
     hand_over(result, y_plane, y + plane * y_plane);
   }
 }
@@ -136,14 +122,13 @@ void NarrowGroups::backward_data(Context& context, const float* w, const T* dy, 
   float* const frames = frames_of_zeros(packed + packed_floats(blocks_), context.threads());
   pack(w, blocks_, lanes_, group_, true, packed);
   const auto convolve = loops_of(group_).data[stride_ - 1];
-  const Padded padded{height_ + 2 * pad, width_ + 2 * pad};
   const int64_t x_plane = height_ * width_ * lanes_, y_plane = y_height_ * y_width_ * lanes_;
 #pragma omp parallel for num_threads(context.threads()) schedule(static)
   for (int64_t plane = 0; plane < images_ * blocks_; ++plane) {
-    float* framed = frames + omp_get_thread_num() * thread_floats();
-    frame(dy + plane * y_plane, y_height_, y_width_, lanes_, stride_, side - 1 - pad, padded, framed);
-    float* result = result_in(dx + plane * x_plane, framed + frame_floats());
-    convolve(framed, padded, packed + packed_floats(plane % blocks_), result, height_, width_);
+    float* const frame = frames + omp_get_thread_num() * thread_floats();
+    float *wide_dy = frame + frame_floats(), *result = result_in(dx + plane * x_plane, wide_dy + y_plane);
+    convolve({widened(dy + plane * y_plane, y_plane, wide_dy), y_height_, y_width_},
+             packed + packed_floats(plane % blocks_), frame, result, height_, width_);
     hand_over(result, x_plane, dx + plane * x_plane);
   }
 }
@@ -153,27 +138,23 @@ void NarrowGroups::backward_weights(Context& context, const T* x, const T* dy, f
   auto* sums = reinterpret_cast<float*>(context.workspace(workspace_bytes(context.threads())));
   float* const frames = frames_of_zeros(sums + packed_floats(blocks_), context.threads());
   const auto correlate = loops_of(group_).weights[stride_ - 1];
-  const Padded padded{height_ + 2 * pad, width_ + 2 * pad};
   const int64_t x_plane = height_ * width_ * lanes_, y_plane = y_height_ * y_width_ * lanes_;
+  std::fill_n(sums, packed_floats(blocks_), 0.0f);
+  for (int64_t n = 0; n < images_; ++n) {
 #pragma omp parallel for num_threads(context.threads()) schedule(static)
-  for (int64_t block = 0; block < blocks_; ++block) {
-    float* sum = sums + packed_floats(block);
-    std::fill_n(sum, packed_floats(1), 0.0f);
-    float* framed = frames + omp_get_thread_num() * thread_floats();
-    for (int64_t n = 0; n < images_; ++n) {
+    for (int64_t block = 0; block < blocks_; ++block) {
       const int64_t plane = n * blocks_ + block;
-      frame(x + plane * x_plane, height_, width_, lanes_, 1, pad, padded, framed);
-      correlate(framed, padded, widened(dy + plane * y_plane, y_plane, framed + frame_floats()), y_height_,
-                y_width_, sum);
+      float *frame = frames + omp_get_thread_num() * thread_floats(), *wide = frame + frame_floats();
+      correlate({widened(x + plane * x_plane, x_plane, wide), height_, width_},
+                {widened(dy + plane * y_plane, y_plane, wide + x_plane), y_height_, y_width_}, frame,
+                sums + packed_floats(block));
     }
   }
-  for (int64_t i = 0; i < packed_floats(blocks_); ++i) {
-    const int64_t lane = i % lanes_, j = i / lanes_ % group_, tap = i / lanes_ / group_ % taps,
-                  block = i / lanes_ / group_ / taps;
-    const int64_t output = block * lanes_ + lane / group_ * group_ + j;
-    float& to = dw[(output * group_ + lane % group_) * taps + tap];
-    to = into == Into::overwrite ? sums[i] : to + sums[i];
-  }
+  for_each_packed(blocks_, lanes_, group_, true, [&](int64_t output, int input, int tap) {
+    float& to = dw[(output * group_ + input) * taps + tap];
+    to = into == Into::overwrite ? *sums : to + *sums;
+    ++sums;
+  });
 }
 
 void NarrowGroups::forward(Context& context, const Forward& f) const {

@@ -1,15 +1,16 @@
 // NarrowGroups computes 3 x 3 convolutions in groups of 4 or 8 channels (ResNeXt's), on tensors blocked by 16
 // channels with AVX-512, and by 8 with AVX2.
 //
-// A vector of the channels of one pixel holds whole groups, such as 4 of 4 channels. Spread over each group's
-// lanes, channel j of every group multiplies its own weights in all of them at once:
+// A vector of the channels of one pixel holds whole groups, such as 4 of 4 channels. The loops interleave
+// them when they copy the image into a frame of zeros, so that channel j of every group is read and repeated by
+// one instruction, and multiplies its own weights in all groups at once:
 //
-//   x   a0 a1 a2 a3 | b0 b1 b2 b3 | …       spread(x, 1)   a1 a1 a1 a1 | b1 b1 b1 b1 | …
-//   y  += spread(x, j) · weight[j]          weight[j]      of outputs o0 o1 o2 o3 from input j, in each group
+//   x   a0 b0 c0 d0 | a1 b1 c1 d1 | …       spread(x, 1)   a1 b1 c1 d1 | a1 b1 c1 d1 | …
+//   y  += spread(x, j) · weight[j]          weight[j]      of outputs 0, 1, 2, 3 from input j, in each group
 //
 // so nothing is multiplied in vain, and no tensor leaves its layout. (General libraries pad such groups to
 // whole blocks, or rearrange both tensors at every call.) The input gradient is the same sum over dy with the
-// weights transposed and flipped; a weight gradient spreads dy and sums over pixels, image by image.
+// weights transposed and flipped; a weight gradient spreads dy and sums over pixels, row by row.
 //
 // Bf16 numbers are widened plane by plane, and multiplied as float32 with the float32 weights: the
 // instructions for bf16 add up pairs of neighbouring channels, and these groups have too few.
