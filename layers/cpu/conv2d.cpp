@@ -3,7 +3,7 @@
 // are blocked by channels (images of up to 4 channels are read plain). Weights live in the format of oneDNN's
 // float32 forward pass, which Winograd reads in all three passes.
 //
-// In bf16 the forward pass and the input gradient each want weights in a format of their own: they are
+// In bf16 oneDNN's forward pass and input gradient each want weights in a format of their own: they are
 // prepared once a step. Products are summed in float32, and weight gradients stay float32.
 //
 // The algorithm of each pass is a function of shape and instruction set only, never of timing (promise 1).
@@ -49,13 +49,15 @@ struct Geometry {
   Layout x_layout() const { return image() ? Layout::plain : blocked(); }
   // Returns whether filters lie in blocks, of which those of a group come one after the other.
   bool blocks_of_weights() const {
-    if (o.groups > 1) return precision == Precision::float32 && Winograd::whole_groups(o.groups, x, y);
+    if (o.groups > 1) return !tiles() && Winograd::whole_groups(o.groups, x, y);
     return !image();
   }
   Layout weight_layout() const {
     if (!blocks_of_weights()) return Layout::plain;
     return has_avx512() ? Layout::OIhw16i16o : Layout::OIhw8i8o;
   }
+  // Returns whether AMX multiplies.
+  bool tiles() const { return precision == Precision::bf16 && has_amx(); }
   // Returns whether groups have channels that do not fill blocks.
   bool ragged_groups() const {
     const int64_t in = x[1] / o.groups, out = y[1] / o.groups;
@@ -63,9 +65,7 @@ struct Geometry {
   }
   // Returns whether oneDNN picks the formats of images, which we then reorder to and from. It has AMX for
   // channels that lie together only, ten times as fast as its code for blocks.
-  bool reordered() const {
-    return ragged_groups() || no_code_for_ours || (precision == Precision::bf16 && has_amx());
-  }
+  bool reordered() const { return ragged_groups() || no_code_for_ours || tiles(); }
 
   DType dtype() const { return storage(precision); }
   Desc x_have() const { return describe(x, x_layout(), dtype()); }
@@ -112,7 +112,7 @@ auto with_code(const Geometry& g, const Describe& describe) {
 }
 
 bool winograd_pays(const Geometry& g, Winograd::Pass pass) {
-  return g.precision == Precision::float32 && Winograd::pays(g.o, g.x, g.y, pass);
+  return !g.tiles() && Winograd::pays(g.o, g.x, g.y, g.precision, pass);
 }
 
 ForwardDesc forward_desc(const Geometry& g, const Desc& x) {
@@ -192,8 +192,9 @@ class Conv2dKernel : public Kernel {
         backward_data_(!winograd_pays(g, Winograd::Pass::data) ? backward_data_pass(g) : Adapted()),
         backward_weights_(!winograd_pays(g, Winograd::Pass::weights) ? backward_weights_pass(g) : Adapted()) {
     if (g.precision == Precision::float32) return;
-    prepare_forward_ = Reordered(g.w_have(), forward_desc(g).weights_desc());
-    prepare_backward_ = Reordered(g.w_have(), with_code(g, backward_data_desc).weights_desc());
+    if (forward_) prepare_forward_ = Reordered(g.w_have(), forward_desc(g).weights_desc());
+    if (backward_data_)
+      prepare_backward_ = Reordered(g.w_have(), with_code(g, backward_data_desc).weights_desc());
   }
 
   // Nobody wants an image's gradient. Where a tensor within the network has as few channels, the workspace
@@ -204,24 +205,27 @@ class Conv2dKernel : public Kernel {
   }
 
   std::vector<TensorSpec> prepared() const {
-    if (!prepare_forward_) return {};
-    return {opaque(prepare_forward_.to()), opaque(prepare_backward_.to())};
+    std::vector<TensorSpec> weights;
+    for (const Reordered* prepare : {&prepare_forward_, &prepare_backward_})
+      if (*prepare) weights.push_back(opaque(prepare->to()));
+    return weights;
   }
 
   void prepare(Context& context, std::span<const Tensor> params,
                std::span<const Tensor> prepared) const override {
-    if (prepared.empty()) return;
-    prepare_forward_.run(context, params[0].raw(), prepared[0].raw());
-    prepare_backward_.run(context, params[0].raw(), prepared[1].raw());
+    if (prepare_forward_) prepare_forward_.run(context, params[0].raw(), prepared.front().raw());
+    if (prepare_backward_) prepare_backward_.run(context, params[0].raw(), prepared.back().raw());
   }
 
   void forward(Context& context, const Forward& f) const override {
     const int threads = context.threads();
     Workspace workspace(context, forward_bytes(threads));
-    const Tensor& w = f.prepared.empty() ? f.params[0] : f.prepared[0];
+    const Tensor& w = prepare_forward_ ? f.prepared.front() : f.params[0];
     if (!forward_)
-      winograd_.forward(workspace.take(forward_bytes(threads)), threads, f.x[0].data<float>(),
-                        w.data<float>(), has_bias_ ? f.params[1].data<float>() : nullptr, f.y.data<float>());
+      with_type(f.y.dtype(), [&]<class T>() {
+        winograd_.forward(workspace.take(forward_bytes(threads)), threads, f.x[0].data<T>(), w.data<float>(),
+                          has_bias_ ? f.params[1].data<float>() : nullptr, f.y.data<T>());
+      });
     else if (has_bias_)
       forward_.run(workspace, {f.x[0].raw(), w.raw(), f.y.raw(), f.params[1].raw()});
     else
@@ -248,12 +252,12 @@ class Conv2dKernel : public Kernel {
   void backward_data(Context& context, const Backward& b) const {
     const int threads = context.threads();
     Workspace workspace(context, data_bytes(threads));
-    const Tensor& w = b.prepared.empty() ? b.params[0] : b.prepared[1];
-    if (backward_data_)
-      backward_data_.run(workspace, {b.dx[0].raw(), w.raw(), b.dy.raw()});
-    else
-      winograd_.backward_data(workspace.take(data_bytes(threads)), threads, w.data<float>(),
-                              b.dy.data<float>(), b.dx[0].data<float>());
+    const Tensor& w = prepare_backward_ ? b.prepared.back() : b.params[0];
+    if (backward_data_) return backward_data_.run(workspace, {b.dx[0].raw(), w.raw(), b.dy.raw()});
+    with_type(b.dy.dtype(), [&]<class T>() {
+      winograd_.backward_data(workspace.take(data_bytes(threads)), threads, w.data<float>(), b.dy.data<T>(),
+                              b.dx[0].data<T>());
+    });
   }
 
   void backward_weights(Context& context, const Backward& b) const {
@@ -266,8 +270,10 @@ class Conv2dKernel : public Kernel {
     if (!dw) return;
     Workspace workspace(context, weights_bytes(threads));
     if (!backward_weights_)
-      return winograd_.backward_weights(workspace.take(weights_bytes(threads)), threads, b.x[0].data<float>(),
-                                        b.dy.data<float>(), dw.data<float>(), b.into);
+      return with_type(b.dy.dtype(), [&]<class T>() {
+        winograd_.backward_weights(workspace.take(weights_bytes(threads)), threads, b.x[0].data<T>(),
+                                   b.dy.data<T>(), dw.data<float>(), b.into);
+      });
     const bool fresh = b.into == Into::overwrite;
     std::byte* to = fresh ? dw.raw() : workspace.take(weight_bytes_);
     backward_weights_.run(workspace, {b.x[0].raw(), to, b.dy.raw()});

@@ -148,22 +148,24 @@ double cost_in_pixels(Winograd::Pass pass, int64_t tiles, int64_t channels) {
   return cost(5.5, 12);
 }
 
-// Returns how many times as long as usual a direct pass takes. On AVX2 oneDNN 2.6.3 has no code of its own
-// for weight gradients of so few pixels, and reaches a third of its usual rate on one thread, and no more on
-// two.
-double times_as_slow(Winograd::Pass pass, const Shape& y) {
+// Returns how many times as long as a usual one in float32 a direct pass takes. On AVX2 oneDNN 2.6.3 has no
+// code of its own for weight gradients of so few pixels, and reaches a third of its usual rate on one thread,
+// and no more on two. In bf16 it multiplies twice as many numbers at once.
+double times_as_slow(Winograd::Pass pass, const Shape& y, Precision precision) {
+  if (precision == Precision::bf16) return 0.6;
   return pass == Winograd::Pass::weights && !has_avx512() && y[2] * y[3] <= 4 ? 3 : 1;
 }
 
 }  // namespace
 
-bool Winograd::pays(const Conv2dOptions& o, const Shape& x, const Shape& y, Pass pass) {
+bool Winograd::pays(const Conv2dOptions& o, const Shape& x, const Shape& y, Precision precision, Pass pass) {
   const int64_t channels = std::min(x[1], y[1]) / o.groups;
   const bool possible = (has_avx512() || has_avx2()) && o.kernel == Extent(3) && o.stride == Extent(1) &&
                         o.dilation == Extent(1) && std::max(o.pad.before.h, o.pad.before.w) <= 2 &&
                         channels >= 16 && (o.groups == 1 || whole_groups(o.groups, x, y));
   const int64_t tiles = y[0] * tiles_along(y[2]) * tiles_along(y[3]), pixels = y[0] * y[2] * y[3];
-  return possible && cost_in_pixels(pass, tiles, channels) < times_as_slow(pass, y) * double(pixels);
+  return possible &&
+         cost_in_pixels(pass, tiles, channels) < times_as_slow(pass, y, precision) * double(pixels);
 }
 
 Winograd::Winograd(const Shape& x, const Shape& y, Extent before, int groups, const WinogradLoops& loops)
@@ -189,10 +191,12 @@ int64_t Winograd::tiles(const Side& of) const {
 }
 
 // One convolution of stride 1, forward or backward.
+template <class T>
 struct Winograd::Filtered {
   const Side &from, &to;
-  const float *source, *weights, *bias;
-  float* result;
+  const T* source;
+  const float *weights, *bias;
+  T* result;
   int64_t row, column;  // where the source's first tile begins
   bool turned;
 };
@@ -201,7 +205,8 @@ int64_t Winograd::convolve_bytes(const Side& from, const Side& to, int threads) 
   return ConvolveSizes(tiles(to), from.blocks, to.blocks, lanes_, threads).bytes(threads, to.blocks * lanes_);
 }
 
-void Winograd::convolve(std::byte* workspace, int threads, const Filtered& f) const {
+template <class T>
+void Winograd::convolve(std::byte* workspace, int threads, const Filtered<T>& f) const {
   const WinogradLoops& loops = *loops_;
   const Side &from = f.from, &to = f.to;
   const ConvolveSizes size(tiles(to), from.blocks, to.blocks, lanes_, threads);
@@ -219,8 +224,9 @@ void Winograd::convolve(std::byte* workspace, int threads, const Filtered& f) co
     const Range now = size.groups[group];
     float* const v = all_pixels + thread * size.pixels.floats();
     for_each_part(from.blocks, now, team, [&](int64_t block, Range part) {
-      loops.from_pixels(planes(f.source, from, lanes_, block, to, f.row, f.column), part,
-                        {v + size.pixels.at(block, part.begin - now.begin), size.pixels.point_step()});
+      loops.of<T>().from_pixels(
+          planes(f.source, from, lanes_, block, to, f.row, f.column), part,
+          {v + size.pixels.at(block, part.begin - now.begin), size.pixels.point_step()});
     });
     const int64_t count = now.end - now.begin;
     const int64_t parts = std::max(ceil_of(count, size.results.rows), std::min(count, ceil_of(team, outs)));
@@ -248,9 +254,9 @@ void Winograd::convolve(std::byte* workspace, int threads, const Filtered& f) co
       }
       const Range done{now.begin + begin, now.begin + begin + rows};
       for (int64_t o = 0; o < columns; ++o)
-        loops.to_results(planes(f.result, to, lanes_, out + o, to), done,
-                         {m + size.results.at(o, 0), size.results.point_step()},
-                         bias ? bias + (out + o) * lanes_ : nullptr);
+        loops.of<T>().to_results(planes(f.result, to, lanes_, out + o, to), done,
+                                 {m + size.results.at(o, 0), size.results.point_step()},
+                                 bias ? bias + (out + o) * lanes_ : nullptr);
     });
   };
 
@@ -261,28 +267,31 @@ void Winograd::convolve(std::byte* workspace, int threads, const Filtered& f) co
     convolve_group(0, 0);
 }
 
-void Winograd::forward(std::byte* workspace, int threads, const float* x, const float* weights,
-                       const float* bias, float* y) const {
+template <class T>
+void Winograd::forward(std::byte* workspace, int threads, const T* x, const float* weights, const float* bias,
+                       T* y) const {
   const int64_t bytes = convolve_bytes(x_, y_, team(threads));
   for_each_group(workspace, bytes, threads, [&](int64_t group, std::byte* at, int team) {
-    convolve(at, team,
-             {x_, y_, x + group * numbers_of_group(x_), weights + group * weights_of_group(),
-              bias ? bias + group * y_.channels : nullptr, y + group * numbers_of_group(y_), -before_.h,
-              -before_.w, false});
+    convolve<T>(at, team,
+                {x_, y_, x + group * numbers_of_group(x_), weights + group * weights_of_group(),
+                 bias ? bias + group * y_.channels : nullptr, y + group * numbers_of_group(y_), -before_.h,
+                 -before_.w, false});
   });
 }
 
-void Winograd::backward_data(std::byte* workspace, int threads, const float* weights, const float* dy,
-                             float* dx) const {
+template <class T>
+void Winograd::backward_data(std::byte* workspace, int threads, const float* weights, const T* dy,
+                             T* dx) const {
   const int64_t bytes = convolve_bytes(y_, x_, team(threads));
   for_each_group(workspace, bytes, threads, [&](int64_t group, std::byte* at, int team) {
-    convolve(at, team,
-             {y_, x_, dy + group * numbers_of_group(y_), weights + group * weights_of_group(), nullptr,
-              dx + group * numbers_of_group(x_), before_.h - 2, before_.w - 2, true});
+    convolve<T>(at, team,
+                {y_, x_, dy + group * numbers_of_group(y_), weights + group * weights_of_group(), nullptr,
+                 dx + group * numbers_of_group(x_), before_.h - 2, before_.w - 2, true});
   });
 }
 
-void Winograd::backward_weights(std::byte* workspace, int threads, const float* x, const float* dy, float* dw,
+template <class T>
+void Winograd::backward_weights(std::byte* workspace, int threads, const T* x, const T* dy, float* dw,
                                 Into into) const {
   for_each_group(workspace, correlate_bytes(team(threads)), threads,
                  [&](int64_t group, std::byte* at, int team) {
@@ -295,7 +304,8 @@ int64_t Winograd::correlate_bytes(int threads) const {
   return CorrelateSizes(tiles(y_), x_.blocks, y_.blocks, lanes_, threads).bytes(threads);
 }
 
-void Winograd::correlate(std::byte* workspace, int threads, const float* x, const float* dy, float* dw,
+template <class T>
+void Winograd::correlate(std::byte* workspace, int threads, const T* x, const T* dy, float* dw,
                          Into into) const {
   const WinogradLoops& loops = *loops_;
   const CorrelateSizes size(tiles(y_), x_.blocks, y_.blocks, lanes_, threads);
@@ -311,11 +321,12 @@ void Winograd::correlate(std::byte* workspace, int threads, const float* x, cons
     float* const v = of_groups + thread * size.group_floats();
     float* const m = v + size.pixels.floats();
     for_each_part(x_.blocks, now, team, [&](int64_t block, Range part) {
-      loops.from_pixels(planes(x, x_, lanes_, block, y_, -before_.h, -before_.w), part,
-                        {v + size.pixels.at(block, part.begin - now.begin), size.pixels.point_step()});
+      loops.of<T>().from_pixels(
+          planes(x, x_, lanes_, block, y_, -before_.h, -before_.w), part,
+          {v + size.pixels.at(block, part.begin - now.begin), size.pixels.point_step()});
     });
     for_each_part(y_.blocks, now, team, [&](int64_t block, Range part) {
-      loops.from_gradient(
+      loops.of<T>().from_gradient(
           planes(dy, y_, lanes_, block, y_), part,
           {m + size.gradients.at(block, part.begin - now.begin), size.gradients.point_step()});
     });
@@ -354,5 +365,13 @@ void Winograd::correlate(std::byte* workspace, int threads, const float* x, cons
     });
   }
 }
+
+#define ANTICHAIN_OF(T)                                                                             \
+  template void Winograd::forward(std::byte*, int, const T*, const float*, const float*, T*) const; \
+  template void Winograd::backward_data(std::byte*, int, const float*, const T*, T*) const;         \
+  template void Winograd::backward_weights(std::byte*, int, const T*, const T*, float*, Into) const;
+ANTICHAIN_OF(float)
+ANTICHAIN_OF(Bf16)
+#undef ANTICHAIN_OF
 
 }  // namespace antichain::cpu

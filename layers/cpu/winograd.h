@@ -1,4 +1,4 @@
-// Winograd computes float32 convolutions of 3 x 3 filters with stride 1 by minimal filtering: A. Lavin and
+// Winograd computes convolutions of 3 x 3 filters with stride 1 by minimal filtering: A. Lavin and
 // S. Gray, "Fast Algorithms for Convolutional Neural Networks", CVPR 2016. F(4 x 4, 3 x 3) takes 36
 // multiplications for 16 results, where a direct convolution takes 144.
 //
@@ -8,7 +8,8 @@
 // times as large as they are. It is computed for a few channels at a time, which the second-level cache holds
 // with their products, and again for other tiles: that is faster than to read it from memory. Every sum has
 // one order, which depends on the shape alone, so the bits are the same on any number of threads. Groups of
-// channels are convolutions of their own, whose filters lie one after the other.
+// channels are convolutions of their own, whose filters lie one after the other. Images may be bf16: they are
+// widened when they are transformed, and all else is float32, the weights among it.
 //
 // The points are 0, ±5/8, ±3/2 and infinity, as in oneDNN 2: numbers that float32 has exactly, with smaller
 // errors than 0, ±1 and ±2 (B. Barabasz, A. Anderson, K. Soodhalter and D. Gregg, "Error Analysis and
@@ -33,7 +34,7 @@ class Winograd {
   }
   // Returns whether it computes a pass of this convolution faster than oneDNN does. That follows from the
   // shape and the instruction set alone.
-  static bool pays(const Conv2dOptions&, const Shape& x, const Shape& y, Pass);
+  static bool pays(const Conv2dOptions&, const Shape& x, const Shape& y, Precision, Pass);
 
   // The shapes of x and y may have channels that do not fill blocks, but those of each of several groups do;
   // `before` is the padding before rows and columns, 0 to 2. The machine has the instructions of the loops,
@@ -50,19 +51,21 @@ class Winograd {
     return teams(threads) * correlate_bytes(team(threads));
   }
 
-  // `bias` has a number for each channel of y, or is null.
-  void forward(std::byte* workspace, int threads, const float* x, const float* weights, const float* bias,
-               float* y) const;
-  void backward_data(std::byte* workspace, int threads, const float* weights, const float* dy,
-                     float* dx) const;
-  void backward_weights(std::byte* workspace, int threads, const float* x, const float* dy, float* dw,
-                        Into) const;
+  // T is float or Bf16. `bias` has a number for each channel of y, or is null.
+  template <class T>
+  void forward(std::byte* workspace, int threads, const T* x, const float* weights, const float* bias,
+               T* y) const;
+  template <class T>
+  void backward_data(std::byte* workspace, int threads, const float* weights, const T* dy, T* dx) const;
+  template <class T>
+  void backward_weights(std::byte* workspace, int threads, const T* x, const T* dy, float* dw, Into) const;
 
  private:
   // Channels and blocks of a group; `image_blocks` are those of all groups.
   struct Side {
     int64_t channels, blocks, image_blocks, height, width;
   };
+  template <class T>
   struct Filtered;
   // Where there are enough groups, each thread works on groups of its own; otherwise all work on one after
   // the other.
@@ -75,8 +78,10 @@ class Winograd {
   int64_t weights_of_group() const { return x_.blocks * y_.blocks * 9 * lanes_ * lanes_; }
   int64_t convolve_bytes(const Side& from, const Side& to, int threads) const;
   int64_t correlate_bytes(int threads) const;
-  void convolve(std::byte* workspace, int threads, const Filtered&) const;
-  void correlate(std::byte* workspace, int threads, const float* x, const float* dy, float* dw, Into) const;
+  template <class T>
+  void convolve(std::byte* workspace, int threads, const Filtered<T>&) const;
+  template <class T>
+  void correlate(std::byte* workspace, int threads, const T* x, const T* dy, float* dw, Into) const;
 
   const WinogradLoops* loops_;
   int channel_groups_;

@@ -9,7 +9,9 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
+#include "framework/bf16.h"
 #include "layers/cpu/instruction_set.h"
 
 namespace antichain::cpu {
@@ -39,15 +41,28 @@ struct ConstColumns {
   int64_t step;
 };
 
-struct WinogradLoops {
-  int64_t lanes;
-
+// T is that of images: float or Bf16.
+template <class T>
+struct WinogradTransforms {
   // Transform 6 x 6 pixels, or 4 x 4 pixels of a gradient, of each tile to values of the points. Pixels
   // outside the plane count as zero.
-  void (*from_pixels)(const TiledPlanes<const float>&, Range tiles, Columns values);
-  void (*from_gradient)(const TiledPlanes<const float>&, Range tiles, Columns values);
+  void (*from_pixels)(const TiledPlanes<const T>&, Range tiles, Columns values);
+  void (*from_gradient)(const TiledPlanes<const T>&, Range tiles, Columns values);
   // Transforms values of the points to 4 x 4 results a tile, and adds `bias`, a number a lane or null.
-  void (*to_results)(const TiledPlanes<float>&, Range tiles, ConstColumns values, const float* bias);
+  void (*to_results)(const TiledPlanes<T>&, Range tiles, ConstColumns values, const float* bias);
+};
+
+struct WinogradLoops {
+  int64_t lanes;
+  WinogradTransforms<float> of_float32;
+  WinogradTransforms<Bf16> of_bf16;
+  template <class T>
+  const WinogradTransforms<T>& of() const {
+    if constexpr (std::is_same_v<T, float>)
+      return of_float32;
+    else
+      return of_bf16;
+  }
 
   // Transform 3 x 3 x lanes x lanes weights of a pair of blocks, input channels before output channels, to
   // values whose columns are output channels. `from_turned_filter` turns each filter by 180 degrees and has

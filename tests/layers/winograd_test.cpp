@@ -88,8 +88,12 @@ class Blocked {
   }
   bool operator==(const Blocked& other) const { return numbers_ == other.numbers_; }
 
- private:
   static constexpr int64_t guard = 16;
+  std::vector<Bf16> in_bf16() const {
+    return {numbers_.begin(), numbers_.end()};
+  }  // data() is behind the guard
+
+ private:
   static constexpr float untouched = 1e30f;
 
   int64_t rounded(int64_t channels) const { return (channels + lanes_ - 1) / lanes_ * lanes_; }
@@ -186,13 +190,49 @@ TEST_P(WinogradPasses, AreConvolutionsWithTheSameBitsOnAnyThreads) {
   }
 }
 
+TEST_P(WinogradPasses, OfBf16AreThoseOfTheWidenedNumbersRounded) {
+  const WinogradCase& c = GetParam();
+  const auto drawn_in_bf16 = [](const Shape& shape, uint64_t seed) {
+    Doubles values = drawn(shape, seed);
+    for (double& value : values) value = float(Bf16(float(value)));
+    return values;
+  };
+  const Doubles x = drawn_in_bf16(c.x, 1), w = drawn(c.weights(), 2), dy = drawn_in_bf16(c.y(), 3);
+  const Floats bias(size_t(c.out), 0.3f);
+  for (const cpu::WinogradLoops* loops : loops_of_this_machine()) {
+    SCOPED_TRACE(fmt::format("{} lanes", loops->lanes));
+    const int64_t lanes = loops->lanes;
+    const cpu::Winograd passes(c.x, c.y(), c.before, c.groups, *loops);
+    const auto workspace =
+        Tensor::host({.shape = {std::max({passes.forward_bytes(1), passes.backward_data_bytes(1),
+                                          passes.backward_weights_bytes(1)})},
+                      .dtype = DType::u8});
+    Blocked xs(c.x, lanes, false, x), ws(c.weights(), lanes, true, w), dys(c.y(), lanes, false, dy),
+        ys(c.y(), lanes, false), dxs(c.x, lanes, false), dws(c.weights(), lanes, true), dws_of_bf16 = dws;
+    std::vector<Bf16> xs_in_bf16 = xs.in_bf16(), dys_in_bf16 = dys.in_bf16(), ys_in_bf16 = ys.in_bf16(),
+                      dxs_in_bf16 = dxs.in_bf16();
+    const auto at = [](std::vector<Bf16>& of) { return of.data() + Blocked::guard; };
+    passes.forward(workspace.raw(), 1, xs.data(), ws.data(), bias.data(), ys.data());
+    passes.forward(workspace.raw(), 1, at(xs_in_bf16), ws.data(), bias.data(), at(ys_in_bf16));
+    passes.backward_data(workspace.raw(), 1, ws.data(), dys.data(), dxs.data());
+    passes.backward_data(workspace.raw(), 1, ws.data(), at(dys_in_bf16), at(dxs_in_bf16));
+    passes.backward_weights(workspace.raw(), 1, xs.data(), dys.data(), dws.data(), Into::overwrite);
+    passes.backward_weights(workspace.raw(), 1, at(xs_in_bf16), at(dys_in_bf16), dws_of_bf16.data(),
+                            Into::overwrite);
+    EXPECT_TRUE(std::ranges::equal(ys_in_bf16, ys.in_bf16(), {}, &Bf16::bits, &Bf16::bits));
+    EXPECT_TRUE(std::ranges::equal(dxs_in_bf16, dxs.in_bf16(), {}, &Bf16::bits, &Bf16::bits));
+    EXPECT_TRUE(dws_of_bf16 == dws);
+  }
+}
+
 // Groups of 16 channels gain by it, groups of 8 have a kernel of their own, and weight gradients of four
 // pixels gain where oneDNN has no code for them.
 TEST(WinogradPays, InWideGroupsAndForImagesOfFourPixels) {
   if (!cpu::has_avx2()) GTEST_SKIP() << "the machine has no AVX2";
   using Pass = cpu::Winograd::Pass;
   const auto pays = [](const Shape& x, int groups, Pass pass) {
-    return cpu::Winograd::pays({.out = x[1], .kernel = 3, .pad = 1, .groups = groups}, x, x, pass);
+    return cpu::Winograd::pays({.out = x[1], .kernel = 3, .pad = 1, .groups = groups}, x, x,
+                               Precision::float32, pass);
   };
   for (const Pass pass : {Pass::forward, Pass::data, Pass::weights}) {
     EXPECT_TRUE(pays({32, 512, 8, 8}, 32, pass));

@@ -64,7 +64,7 @@ bool uses_winograd(const Graph& graph) {
     const auto* conv = dynamic_cast<const Conv2d*>(node.op.get());
     return conv && std::ranges::any_of(std::array{forward, data, weights}, [&](cpu::Winograd::Pass pass) {
              return cpu::Winograd::pays(conv->options, graph.shape(node.inputs[0]), node.signature.y.shape,
-                                        pass);
+                                        Precision::float32, pass);
            });
   });
 }
