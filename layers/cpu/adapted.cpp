@@ -2,6 +2,8 @@
 
 #include <omp.h>
 
+#include <algorithm>
+
 #include "framework/error.h"
 #include "layers/cpu/elementwise_loops.h"
 #include "layers/cpu/for_each_range.h"
@@ -22,6 +24,29 @@ void Reordered::run(Workspace& workspace, void* from, void* to) const {
 void Reordered::run(Context& context, void* from, void* to) const {
   Workspace workspace(context, scratch_bytes());
   run(workspace, from, to);
+}
+
+PreparedWeights::PreparedWeights(const Desc& have, const Desc& forward, const Desc& backward)
+    : copies_forward_(!forward.is_zero()), copies_backward_(!backward.is_zero()) {
+  for (const Desc* want : {&forward, &backward})
+    if (!want->is_zero() && (copies_.empty() || copies_.back().to() != *want))
+      copies_.emplace_back(have, *want);
+}
+
+std::vector<TensorSpec> PreparedWeights::specs() const {
+  std::vector<TensorSpec> specs;
+  for (const Reordered& copy : copies_) specs.push_back(opaque(copy.to()));
+  return specs;
+}
+
+int64_t PreparedWeights::scratch_bytes() const {
+  int64_t bytes = 0;
+  for (const Reordered& copy : copies_) bytes = std::max(bytes, copy.scratch_bytes());
+  return bytes;
+}
+
+void PreparedWeights::run(Context& context, const Tensor& weights, std::span<const Tensor> prepared) const {
+  for (size_t i = 0; i < copies_.size(); ++i) copies_[i].run(context, weights.raw(), prepared[i].raw());
 }
 
 void Adapted::add(const Slot& slot) {

@@ -27,6 +27,28 @@ class Reordered {
   Primitive primitive_;
 };
 
+// PreparedWeights are copies of weights in the formats in which the forward pass and the input gradient want
+// them: one copy where both want the same. A pass whose format is empty reads the weights as they are.
+class PreparedWeights {
+ public:
+  PreparedWeights() = default;  // no copies
+  PreparedWeights(const Desc& have, const Desc& forward, const Desc& backward);
+
+  std::vector<TensorSpec> specs() const;  // as Lowering::prepared
+  int64_t scratch_bytes() const;
+  void run(Context&, const Tensor& weights, std::span<const Tensor> prepared) const;
+  const Tensor& forward(const Tensor& weights, std::span<const Tensor> prepared) const {
+    return copies_forward_ ? prepared.front() : weights;
+  }
+  const Tensor& backward(const Tensor& weights, std::span<const Tensor> prepared) const {
+    return copies_backward_ ? prepared.back() : weights;
+  }
+
+ private:
+  bool copies_forward_ = false, copies_backward_ = false;
+  std::vector<Reordered> copies_;
+};
+
 enum class Direction { in, out };
 
 // A Slot says in which format we hold one argument, and in which format the primitive wants it.

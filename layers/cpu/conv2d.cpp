@@ -192,35 +192,28 @@ class Conv2dKernel : public Kernel {
         backward_data_(!winograd_pays(g, Winograd::Pass::data) ? backward_data_pass(g) : Adapted()),
         backward_weights_(!winograd_pays(g, Winograd::Pass::weights) ? backward_weights_pass(g) : Adapted()) {
     if (g.precision == Precision::float32) return;
-    if (forward_) prepare_forward_ = Reordered(g.w_have(), forward_desc(g).weights_desc());
-    if (backward_data_)
-      prepare_backward_ = Reordered(g.w_have(), with_code(g, backward_data_desc).weights_desc());
+    weights_ = PreparedWeights(g.w_have(), forward_ ? forward_desc(g).weights_desc() : Desc(),
+                               backward_data_ ? with_code(g, backward_data_desc).weights_desc() : Desc());
   }
 
   // Nobody wants an image's gradient. Where a tensor within the network has as few channels, the workspace
   // grows when its gradient is computed for the first time.
   int64_t workspace_bytes(int threads) const {
     return std::max({forward_bytes(threads), image_ ? 0 : data_bytes(threads), weights_bytes(threads),
-                     prepare_forward_.scratch_bytes(), prepare_backward_.scratch_bytes()});
+                     weights_.scratch_bytes()});
   }
 
-  std::vector<TensorSpec> prepared() const {
-    std::vector<TensorSpec> weights;
-    for (const Reordered* prepare : {&prepare_forward_, &prepare_backward_})
-      if (*prepare) weights.push_back(opaque(prepare->to()));
-    return weights;
-  }
+  std::vector<TensorSpec> prepared() const { return weights_.specs(); }
 
   void prepare(Context& context, std::span<const Tensor> params,
                std::span<const Tensor> prepared) const override {
-    if (prepare_forward_) prepare_forward_.run(context, params[0].raw(), prepared.front().raw());
-    if (prepare_backward_) prepare_backward_.run(context, params[0].raw(), prepared.back().raw());
+    weights_.run(context, params[0], prepared);
   }
 
   void forward(Context& context, const Forward& f) const override {
     const int threads = context.threads();
     Workspace workspace(context, forward_bytes(threads));
-    const Tensor& w = prepare_forward_ ? f.prepared.front() : f.params[0];
+    const Tensor& w = weights_.forward(f.params[0], f.prepared);
     if (!forward_)
       with_type(f.y.dtype(), [&]<class T>() {
         winograd_.forward(workspace.take(forward_bytes(threads)), threads, f.x[0].data<T>(), w.data<float>(),
@@ -252,7 +245,7 @@ class Conv2dKernel : public Kernel {
   void backward_data(Context& context, const Backward& b) const {
     const int threads = context.threads();
     Workspace workspace(context, data_bytes(threads));
-    const Tensor& w = prepare_backward_ ? b.prepared.back() : b.params[0];
+    const Tensor& w = weights_.backward(b.params[0], b.prepared);
     if (backward_data_) return backward_data_.run(workspace, {b.dx[0].raw(), w.raw(), b.dy.raw()});
     with_type(b.dy.dtype(), [&]<class T>() {
       winograd_.backward_data(workspace.take(data_bytes(threads)), threads, w.data<float>(), b.dy.data<T>(),
@@ -284,7 +277,7 @@ class Conv2dKernel : public Kernel {
   int64_t weight_bytes_;
   Winograd winograd_;
   Adapted forward_, backward_data_, backward_weights_;  // empty where Winograd computes the pass
-  Reordered prepare_forward_, prepare_backward_;
+  PreparedWeights weights_;
 };
 
 std::optional<NarrowGroups> narrow_groups(const Op& op, const Geometry& g) {

@@ -1,8 +1,8 @@
 // Linear layers use oneDNN's inner product and matrix product, all in plain row-major order. The positions of
 // all samples are rows of one matrix.
 //
-// In bf16 the forward pass and the input gradient each want weights in a format of their own: they are
-// prepared once a step. Products are summed in float32, and weight gradients stay float32.
+// In bf16 the forward pass and the input gradient want weights in formats of oneDNN's, often the same: they
+// are prepared once a step. Products are summed in float32, and weight gradients stay float32.
 #include "layers/linear.h"
 
 #include <algorithm>
@@ -50,25 +50,19 @@ class LinearKernel : public Kernel {
 
   int64_t workspace_bytes() const {
     return std::max({forward_.scratch_bytes(), backward_data_.scratch_bytes(), product_.scratch_bytes(),
-                     added_product_.scratch_bytes(), prepare_forward_.scratch_bytes(),
-                     prepare_backward_.scratch_bytes()});
+                     added_product_.scratch_bytes(), weights_.scratch_bytes()});
   }
 
-  std::vector<TensorSpec> prepared() const {
-    if (in_float32()) return {};
-    return {opaque(prepare_forward_.to()), opaque(prepare_backward_.to())};
-  }
+  std::vector<TensorSpec> prepared() const { return weights_.specs(); }
 
   void prepare(Context& context, std::span<const Tensor> params,
                std::span<const Tensor> prepared) const override {
-    if (in_float32()) return;
-    prepare_forward_.run(context, params[0].raw(), prepared[0].raw());
-    prepare_backward_.run(context, params[0].raw(), prepared[1].raw());
+    weights_.run(context, params[0], prepared);
   }
 
   void forward(Context& context, const Forward& f) const override {
     Workspace workspace(context, forward_.scratch_bytes());
-    const Tensor& w = in_float32() ? f.params[0] : f.prepared[0];
+    const Tensor& w = weights_.forward(f.params[0], f.prepared);
     std::vector<Argument> arguments = {{DNNL_ARG_SRC, x_, f.x[0].raw()},
                                        {DNNL_ARG_WEIGHTS, w_forward_, w.raw()},
                                        {DNNL_ARG_DST, y_, f.y.raw()}};
@@ -80,7 +74,7 @@ class LinearKernel : public Kernel {
     if (!b.dw.empty()) backward_weights(context, b);
     if (b.dx.empty() || !b.dx[0]) return;
     Workspace workspace(context, backward_data_.scratch_bytes());
-    const Tensor& w = in_float32() ? b.params[0] : b.prepared[1];
+    const Tensor& w = weights_.backward(b.params[0], b.prepared);
     backward_data_.run(workspace, {{DNNL_ARG_DIFF_SRC, x_, b.dx[0].raw()},
                                    {DNNL_ARG_WEIGHTS, w_backward_, w.raw()},
                                    {DNNL_ARG_DIFF_DST, y_, b.dy.raw()}});
@@ -99,8 +93,7 @@ class LinearKernel : public Kernel {
     w_forward_ = forward.weights_desc();
     w_backward_ = backward.weights_desc();
     if (in_float32()) return generate_products();
-    prepare_forward_ = Reordered(w_, w_forward_);
-    prepare_backward_ = Reordered(w_, w_backward_);
+    weights_ = PreparedWeights(w_, w_forward_, w_backward_);
     product_ = weight_product(false);
     added_product_ = weight_product(true);
   }
@@ -173,8 +166,8 @@ class LinearKernel : public Kernel {
   int64_t n_, in_, out_;
   Desc x_, w_, bias_, y_, w_forward_, w_backward_;
   Primitive forward_, backward_data_;
-  Primitive product_, added_product_;             // of bf16
-  Reordered prepare_forward_, prepare_backward_;  // likewise
+  Primitive product_, added_product_;  // of bf16
+  PreparedWeights weights_;            // likewise
 };
 
 Lowering lower(const Op& op, std::span<const Shape> x, std::span<const Layout>, Precision precision) {
