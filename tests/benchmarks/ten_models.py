@@ -2,7 +2,7 @@
 """Compares training speed and memory of networks with PyTorch's, on one pinned core.
 
     tests/benchmarks/ten_models.py PROGRAM [--models resnet18 vgg16 …] [--rounds 3] [--bf16] [--data-dir D]
-    [--blas DIR]
+    [--blas DIR] [--channels-last]
 
 Per network the two take turns (A B A B …), each time as a new process: machines are noisy, and only the ratio
 counts. Both train the CIFAR form at batch 32: forward, backward, and SGD with momentum 0.9, Nesterov and
@@ -16,7 +16,8 @@ then also compared with our float32 and with both of PyTorch's; nan says that th
 network in bf16. Denormal numbers are computed as such on both sides. A torch that is linked to the reference
 BLAS, as Debian's may be, multiplies matrices fifty times slower than it could: AlexNet's three linear layers
 are four fifths of its time. --blas DIR lets it find a libblas.so.3 there (of libopenblas0-pthread:
-/usr/lib/x86_64-linux-gnu/openblas-pthread). The script needs python3-torch and python3-torchvision.
+/usr/lib/x86_64-linux-gnu/openblas-pthread). --channels-last has PyTorch keep images and filters with the
+channels last. The script needs python3-torch and python3-torchvision.
 """
 import argparse, json, math, os, statistics, subprocess, sys, tempfile, time
 
@@ -26,13 +27,14 @@ MODELS = ("alexnet vgg16 resnet18 resnet50 resnet101 resnext50 resnext101 incept
 WARM_UP = 3
 
 
-def network(model):
+def network(model, channels_last=False):
     """Returns PyTorch's network in training mode, with dropout and stochastic depth on."""
     sys.path.insert(0, os.path.join(HERE, "..", "golden"))
     import networks, torch
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    return networks.build(model, "cifar", drops=True).train()
+    net = networks.build(model, "cifar", drops=True).train()
+    return net.to(memory_format=torch.channels_last) if channels_last else net
 
 
 def pytorch(net, batch, steps, bf16=False):
@@ -103,6 +105,7 @@ class Theirs:
         self.core = args.core
         self.command = [sys.executable, __file__, args.program, "--pytorch", model, "--batch", str(args.batch),
                         "--steps", str(args.steps)] + (["--bf16"] if precision == "bf16" else [])
+        self.command += ["--channels-last"] if args.channels_last else []
         self.environment = {"LD_LIBRARY_PATH": args.blas} if args.blas else {}
 
     def measure(self):
@@ -140,12 +143,13 @@ def main():
     parser.add_argument("--bf16", action="store_true", help="columns for training in bf16, both sides")
     parser.add_argument("--data-dir", help="CIFAR-10's files; otherwise synthetic images")
     parser.add_argument("--blas", metavar="DIR", help="a folder with the libblas.so.3 that PyTorch shall use")
+    parser.add_argument("--channels-last", action="store_true", help="PyTorch's memory format")
     parser.add_argument("--pytorch", choices=MODELS, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.steps <= WARM_UP:
         parser.error(f"--steps has to be above {WARM_UP}, the steps left out as warm-up")
     if args.pytorch:
-        return print(pytorch(network(args.pytorch), args.batch, args.steps, args.bf16))
+        return print(pytorch(network(args.pytorch, args.channels_last), args.batch, args.steps, args.bf16))
 
     print(f"batch {args.batch}, CIFAR form, float32, core {args.core}: images/s and peak MiB, ours and PyTorch's")
     print(f"{'model':15} {'ours':>8} {'PyTorch':>8} {'ratio':>6} {'MiB':>6} {'PyTorch':>8}"
