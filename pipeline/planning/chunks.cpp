@@ -134,6 +134,7 @@ Ranks ranks_of_stages(const PlanOptions& options, const Policy& policy, int stag
 Plan plan_by(Method method, const Profile& profile, const PlanOptions& options, const Policy& policy,
              const StageFitter& fitter) {
   Plan plan = planner(method)(profile, one_device_a_stage(options, policy));
+  validate(plan, profile);
   if (options.recompute && options.chunks == 1) make_fit(plan, profile, options, fitter);
   return on_its_ranks(std::move(plan), options, policy);
 }
