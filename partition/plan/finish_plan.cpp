@@ -49,9 +49,6 @@ void check_kinds(const PlanOptions& options, const Profile& profile) {
     check_profile(kind, profile), check_bars(*kind.profile, kind.file);
   const bool kinds = options.cluster.has_kinds();
   constexpr std::string_view what = "the cluster has a profile for each kind of device";
-  if (kinds && options.recompute)
-    refuse(fmt::format("{}, but --recompute auto knows one profile", what),
-           "leave it out, or give devices a speed instead");
   if (kinds && options.chunks > 1)
     refuse(fmt::format("{}, but a schedule of {} stages a rank has ranks in a fixed order", what,
                        options.chunks),

@@ -105,7 +105,7 @@ AntichainSearch::AntichainSearch(const Profile& profile, const PlanOptions& opti
       graph_((check(options, profile), graph_of(profile, options))),
       limited_(options.cluster.limits_memory()),
       own_fitter_(fitter ? nullptr
-                         : std::make_shared<StageFitter>(profile, options.shard_optimiser)),
+                         : std::make_shared<StageFitter>(profile, options.shard_optimiser, options.cluster)),
       fitter_(fitter ? *fitter : *own_fitter_) {
   list_lattices();
 }
