@@ -37,10 +37,13 @@ int64_t fullest_bytes(const Plan& plan) {
   return most;
 }
 
-double recomputed_s(const Plan& plan, const Profile& profile) {
+double recomputed_s(const Plan& plan, const Profile& profile, const Cluster& cluster) {
   double seconds = 0;
-  for (const PlanStage& stage : plan.stages)
-    for (const int n : stage.recomputed) seconds += profile.nodes[size_t(n)].cost.forward_s;
+  for (const PlanStage& stage : plan.stages) {
+    const Device& device = cluster.device(plan.device_of(stage.ranks.front()));
+    const Profile& times = cluster.profile(device.profile, profile);
+    for (const int n : stage.recomputed) seconds += times.nodes[size_t(n)].cost.forward_s / device.speed;
+  }
   return seconds;
 }
 
@@ -100,7 +103,7 @@ std::string describe(const std::vector<CurvePoint>& curve, const Profile& profil
     proved += point.plan.proved_optimal();
     table.add({mebibytes(point.memory_bytes), milliseconds(point.plan.objective_s()),
                fmt::format("{:.3f}", point.plan.objective_s() / free_s),
-               milliseconds(recomputed_s(point.plan, profile)),
+               milliseconds(recomputed_s(point.plan, profile, task.options.cluster)),
                point.plan.proved_optimal() ? "proved" : fmt::format("{:.2f}", point.plan.gap() * 100)});
   }
   return fmt::format("Steps of {} over the memory of each of {}\n{}\n{}{}\n\n{}", subject(profile),

@@ -213,8 +213,8 @@ std::string describe_order(const PlanTask& task, const Profile& profile, const P
 std::string describe_faster(const Plan& plan, const Profile& profile, const PlanTask& task) {
   constexpr double most_seconds = 1, least_gain = 0.01;
   if (!is_training_policy(task.schedule) || task.policy.asynchronous() || task.given ||
-      of_loads(task.options.objective) || !profile.together.empty() || plan.ranks() == 1 ||
-      has_replicas(plan) || has_several_stages_a_rank(plan) || !task.choice.recomputation.none() ||
+      of_loads(task.options.objective) || plan.ranks() == 1 || has_replicas(plan) ||
+      has_several_stages_a_rank(plan) || !task.choice.recomputation.none() ||
       task.method != Method::antichain)
     return "";
   const ScheduleChoice automatic{.name = std::string(planned_order)};

@@ -43,21 +43,12 @@ void check_profile(const KindProfile& kind, const Profile& profile) {
 
 }  // namespace
 
-// The searches of partition/ know nodes that sit together. Those for a step do not.
 void check_kinds(const PlanOptions& options, const Profile& profile) {
   check_bars(profile, "the profile of " + profile.model);
   for (const KindProfile& kind : options.cluster.profiles)
     check_profile(kind, profile), check_bars(*kind.profile, kind.file);
-  if (!profile.together.empty() && of_a_step(options.objective))
-    refuse(fmt::format("the profile says which nodes sit together, but the objective {} is searched for free "
-                       "cuts",
-                       name_of(options.objective)),
-           "give --objective compute, compute-or-transfer, load or overlapped-load");
   const bool kinds = options.cluster.has_kinds();
   constexpr std::string_view what = "the cluster has a profile for each kind of device";
-  if (kinds && options.recompute)
-    refuse(fmt::format("{}, but --recompute auto knows one profile", what),
-           "leave it out, or give devices a speed instead");
   if (kinds && options.chunks > 1)
     refuse(fmt::format("{}, but a schedule of {} stages a rank has ranks in a fixed order", what,
                        options.chunks),

@@ -15,7 +15,7 @@ namespace antichain {
 // Throws Error for fewer than one stage, no node to plan, more stages than nodes or devices, a stage of fewer
 // than one replica, no micro-batches, and max_states below one.
 void check(const PlanOptions&, const Profile&);
-// Throws the part of it that is about kinds of devices, nodes that sit together, and loads.
+// Throws the part of it that is about kinds of devices and loads.
 void check_kinds(const PlanOptions&, const Profile&);
 bool bars_nodes(const Profile&);  // whether its devices can't have some node
 // Says whether the bottleneck may be a boundary.

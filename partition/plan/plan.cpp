@@ -67,11 +67,14 @@ void check_edges(const Plan& plan, const Profile& profile) {
 void check_together(const Plan& plan, const Profile& profile) {
   const std::vector<int> stage_of = plan.stage_of(int(profile.nodes.size()));
   for (const std::vector<int>& set : profile.together)
-    for (int n : set)
-      if (stage_of[size_t(n)] != stage_of[size_t(set[0])])
-        refuse(fmt::format("has node {} ({}) in stage {} and node {} ({}) in stage {}, but they sit together",
-                           set[0], profile.nodes[size_t(set[0])].name, stage_of[size_t(set[0])], n,
-                           profile.nodes[size_t(n)].name, stage_of[size_t(n)]));
+    for (const int n : set)
+      if (const int one = set[0], a = stage_of[size_t(one)], b = stage_of[size_t(n)]; a != b)
+        throw Error(
+            fmt::format("the plan by {} has node {} ({}) in stage {} and node {} ({}) in stage {}, but "
+                        "they sit together",
+                        plan.method, one, profile.nodes[size_t(one)].name, a, n,
+                        profile.nodes[size_t(n)].name, b),
+            "plan by the method antichain, which keeps them in one stage, or correct the plan file");
 }
 
 // A loss is not recomputed, because the step counts it once.

@@ -125,28 +125,33 @@ class AntichainDagBuilder {
     return true;
   }
 
-  // The new node's output begins to cross; that of an input ends when the node was its last consumer.
+  // The new node's outputs begin to cross; those of an input end when the node was their last consumer.
   void create(int state, int chain, int node, uint64_t hash) {
     const CutGraph& graph = dag_.graph_;
     size_t width = dag_.cover_.size(), from = size_t(state) * width;
     dag_.reach_.resize(dag_.reach_.size() + width);
     std::copy_n(dag_.reach_.begin() + from, width, dag_.reach_.end() - width);
     ++dag_.reach_[dag_.reach_.size() - width + chain];
-    push(hash, dag_.work_ns_[state] + graph.work_ns[node],
-         dag_.crossing_bytes_[state] + graph.output_bytes[node],
-         dag_.crossing_tensors_[state] + graph.output_tensors[node]);
+    push(hash, dag_.work_ns_[state] + graph.work_ns[node], dag_.crossing_bytes_[state],
+         dag_.crossing_tensors_[state]);
     dag_.before_.push_back(state);
     dag_.added_.push_back(node);
 
     int created = dag_.full();
-    for (int u : graph.inputs[node]) {
-      const std::vector<int>& consumers = graph.consumers[u];
-      // It looks from the back, because the last consumer is the likeliest to be missing.
-      if (!std::all_of(consumers.rbegin(), consumers.rend(), [&](int v) { return dag_.holds(created, v); }))
-        continue;
-      dag_.crossing_bytes_[created] -= graph.output_bytes[u];
-      dag_.crossing_tensors_[created] -= graph.output_tensors[u];
+    for (const CutGraph::Output& output : graph.outputs[node]) {
+      dag_.crossing_bytes_[created] += output.bytes;
+      dag_.crossing_tensors_[created] += output.tensors;
     }
+    for (int u : graph.inputs[node])
+      for (const auto& [bytes, tensors, consumers] : graph.outputs[u]) {
+        // It looks from the back, because the last consumer is the likeliest to be missing.
+        if (!std::all_of(consumers.rbegin(), consumers.rend(),
+                         [&](int v) { return dag_.holds(created, v); }) ||
+            !std::ranges::binary_search(consumers, node))
+          continue;
+        dag_.crossing_bytes_[created] -= bytes;
+        dag_.crossing_tensors_[created] -= tensors;
+      }
   }
 
   AntichainDag dag_;

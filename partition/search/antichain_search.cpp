@@ -28,8 +28,27 @@ constexpr int most_states_with_fronts = 20'000;      // a Pareto front per state
 constexpr int many_states = 20'000;                  // worth a guess by coarser lattices
 constexpr int most_states_of_kinds = 300;            // crews of many kinds of devices take their square
 
+// Refuses more stages than nodes that sit together leave.
+void check_stages(const CutGraph& graph, const Profile& profile, const PlanOptions& options) {
+  const auto size = [](const std::vector<int>& nodes) { return nodes.size(); };
+  const std::vector<int>& largest = *std::ranges::max_element(graph.nodes, {}, size);
+  const bool choice = options.replicas.automatic;
+  if (largest.size() == 1 || options.at_most ||
+      options.stages <= graph.size() * (choice ? options.microbatches : 1))
+    return;
+  throw Error(
+      fmt::format("{} {} were asked for, but {} can be cut into {} stage{} at most{}, because nodes sit "
+                  "together: {} and {}{}",
+                  options.stages, choice ? "devices" : "stages", profile.model, graph.size(),
+                  graph.size() == 1 ? "" : "s", choice ? ", each on a device per micro-batch," : "",
+                  profile.nodes[size_t(largest[0])].name, profile.nodes[size_t(largest[1])].name,
+                  largest.size() > 2 ? fmt::format(" with {} more", largest.size() - 2) : ""),
+      choice ? "ask for fewer devices or more micro-batches" : "ask for fewer stages", ExitCode::usage);
+}
+
 CutGraph graph_of(const Profile& profile, const PlanOptions& options) {
-  CutGraph graph = merge(sitting_together(cut_graph(profile), profile.together), options.together);
+  CutGraph graph = graph_to_cut(profile, options);
+  check_stages(graph, profile, options);
   return of_loads(options.objective) ? without_idle_ends(graph, profile, options) : graph;
 }
 
@@ -85,7 +104,8 @@ AntichainSearch::AntichainSearch(const Profile& profile, const PlanOptions& opti
       options_(options),
       graph_((check(options, profile), graph_of(profile, options))),
       limited_(options.cluster.limits_memory()),
-      own_fitter_(fitter ? nullptr : std::make_shared<StageFitter>(profile, options.shard_optimiser)),
+      own_fitter_(fitter ? nullptr
+                         : std::make_shared<StageFitter>(profile, options.shard_optimiser, options.cluster)),
       fitter_(fitter ? *fitter : *own_fitter_) {
   list_lattices();
 }

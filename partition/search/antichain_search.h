@@ -54,6 +54,10 @@ class AntichainSearch {
   int64_t lower_bound_ns() const { return lower_bound_ns_; }
   // Returns the lattice of all down-sets, or nullptr where there are too many.
   const AntichainDag* whole() const { return whole_.get(); }
+  // Says whether a solution's lattice has all down-sets.
+  bool is_whole(const AntichainDag& dag) const { return whole_ && dag.states() == whole_->states(); }
+  // Returns how many nodes there are to cut apart: those that sit together are one.
+  int nodes() const { return graph_.size(); }
   const StageFitter& fitter() const { return fitter_; }
 
  private:

@@ -3,16 +3,37 @@
 #include <algorithm>
 #include <map>
 
+#include "partition/plan/stage_cost.h"
+
 namespace antichain {
+namespace {
+
+// Adds what other groups use of a tensor.
+void add_output(CutGraph& result, const std::vector<int>& group, int of, const CutGraph::Output& output) {
+  std::vector<int> users;
+  for (const int v : output.consumers)
+    if (group[v] != of) users.push_back(group[v]);
+  if (users.empty()) return;
+  std::ranges::sort(users);
+  users.erase(std::unique(users.begin(), users.end()), users.end());
+  std::vector<CutGraph::Output>& outputs = result.outputs[of];
+  const auto same = std::ranges::find(outputs, users, &CutGraph::Output::consumers);
+  if (same == outputs.end())
+    outputs.push_back({output.bytes, output.tensors, std::move(users)});
+  else
+    same->bytes += output.bytes, same->tensors += output.tensors;
+}
+
+}  // namespace
 
 CutGraph grouped(const CutGraph& graph, const std::vector<int>& group, int groups) {
   CutGraph result;
   result.nodes.resize(size_t(groups)), result.inputs.resize(size_t(groups)),
       result.consumers.resize(size_t(groups));
-  for (auto* values : {&result.work_ns, &result.output_bytes, &result.param_bytes, &result.held_bytes,
-                       &result.kept_bytes, &result.slot_bytes})
+  for (auto* values :
+       {&result.work_ns, &result.param_bytes, &result.held_bytes, &result.kept_bytes, &result.slot_bytes})
     values->assign(size_t(groups), 0);
-  result.output_tensors.assign(size_t(groups), 0);
+  result.outputs.resize(size_t(groups));
   for (int v = 0; v < graph.size(); ++v) {
     const int g = group[v];
     result.nodes[g].insert(result.nodes[g].end(), graph.nodes[v].begin(), graph.nodes[v].end());
@@ -21,15 +42,10 @@ CutGraph grouped(const CutGraph& graph, const std::vector<int>& group, int group
     result.held_bytes[g] += graph.held_bytes[v];
     result.kept_bytes[g] += graph.kept_bytes[v];
     result.slot_bytes[g] += graph.slot_bytes[v];
-    // What leaves the group is its last node's output in a chain, and all outputs of branches.
-    const bool leaves = std::any_of(graph.consumers[v].begin(), graph.consumers[v].end(),
-                                    [&](int after) { return group[after] != g; });
-    if (!leaves) continue;
-    result.output_bytes[g] += graph.output_bytes[v];
-    result.output_tensors[g] += graph.output_tensors[v];
-    for (int after : graph.consumers[v])
+    for (const int after : graph.consumers[v])
       if (group[after] != g)
         result.consumers[g].push_back(group[after]), result.inputs[group[after]].push_back(g);
+    for (const CutGraph::Output& output : graph.outputs[v]) add_output(result, group, g, output);
   }
   for (auto* lists : {&result.inputs, &result.consumers})
     for (std::vector<int>& list : *lists) {
@@ -114,43 +130,33 @@ CutGraph merge_branches(const CutGraph& graph, int64_t most_work_ns) {
 
 }  // namespace
 
-CutGraph merge(const CutGraph& graph, const std::vector<std::vector<int>>& together) {
-  std::map<int, int> set_of;  // by profile node
-  for (size_t i = 0; i < together.size(); ++i)
-    for (const int n : together[i]) set_of[n] = int(i);
-  std::map<int, int> group_of;  // by set
-  std::vector<int> group(size_t(graph.size()));
-  int groups = 0;
-  for (int v = 0; v < graph.size(); ++v) {
-    const auto set = set_of.find(graph.nodes[v][0]);
-    group[v] = set == set_of.end() ? groups : group_of.try_emplace(set->second, groups).first->second;
-    groups = std::max(groups, group[v] + 1);
+CutGraph graph_to_cut(const Profile& profile, const PlanOptions& options) {
+  CutGraph graph = cut_graph(profile);
+  if (profile.together.empty() && options.together.empty()) return graph;
+  std::vector<int> node_of(profile.nodes.size(), -1);
+  for (int v = 0; v < graph.size(); ++v) node_of[size_t(graph.nodes[v][0])] = v;
+  // A cycle through its nodes holds a set together, and a set of the options leads to the next one.
+  const auto lead = [&](int from, int to) { graph.consumers[size_t(from)].push_back(to); };
+  const auto hold = [&](const std::vector<int>& set) {
+    std::vector<int> nodes;
+    for (const int n : set)
+      if (node_of[size_t(n)] >= 0) nodes.push_back(node_of[size_t(n)]);
+    for (size_t i = 0; i < nodes.size(); ++i) lead(nodes[i], nodes[(i + 1) % nodes.size()]);
+    return nodes.empty() ? -1 : nodes[0];
+  };
+  for (const std::vector<int>& set : profile.together) hold(set);
+  int before = -1;
+  for (const std::vector<int>& set : options.together) {
+    const int first = hold(set);
+    if (before >= 0 && first >= 0) lead(before, first);
+    if (first >= 0) before = first;
   }
-  CutGraph merged = grouped(graph, group, groups);
-  // Each set follows the one before it.
-  for (auto set = group_of.begin(), next = set; set != group_of.end() && ++next != group_of.end();
-       set = next) {
-    std::vector<int>&inputs = merged.inputs[next->second], &consumers = merged.consumers[set->second];
-    if (std::ranges::binary_search(inputs, set->second)) continue;
-    inputs.insert(std::ranges::upper_bound(inputs, set->second), set->second);
-    consumers.insert(std::ranges::upper_bound(consumers, next->second), next->second);
-  }
-  return merged;
-}
-
-CutGraph sitting_together(const CutGraph& graph, const std::vector<std::vector<int>>& sets) {
-  if (sets.empty()) return graph;
-  std::map<int, int> node_of;  // by profile node
-  for (int v = 0; v < graph.size(); ++v)
-    for (int n : graph.nodes[v]) node_of[n] = v;
-  // A cycle through its nodes holds each set together.
-  std::vector<std::vector<int>> next = graph.consumers;
-  for (const std::vector<int>& set : sets)
-    for (size_t i = 0; i < set.size(); ++i)
-      next[size_t(node_of.at(set[i]))].push_back(node_of.at(set[(i + 1) % set.size()]));
-  const Components components(next);
+  const Components components(graph.consumers);
   CutGraph result = grouped(graph, components.of, components.count);
-  for (std::vector<int>& nodes : result.nodes) std::ranges::sort(nodes);
+  for (int g = 0; g < result.size(); ++g) {
+    std::ranges::sort(result.nodes[g]);
+    result.held_bytes[g] -= held_once_bytes(profile, result.nodes[g], true);
+  }
   return result;
 }
 

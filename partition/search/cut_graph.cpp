@@ -76,9 +76,10 @@ CutGraph cut_graph(const Profile& profile) {
   }
   graph.consumers = consumers_of(graph.inputs);
   for (int v = 0; v < graph.size(); ++v) {
-    const bool used = !graph.consumers[v].empty();
-    graph.output_bytes.push_back(used ? profile.nodes[graph.nodes[v][0]].cost.output_bytes : 0);
-    graph.output_tensors.push_back(used);
+    std::vector<CutGraph::Output>& outputs = graph.outputs.emplace_back();
+    if (!graph.consumers[v].empty())
+      outputs.push_back(
+          {.bytes = profile.nodes[graph.nodes[v][0]].cost.output_bytes, .consumers = graph.consumers[v]});
   }
   return graph;
 }
@@ -87,15 +88,16 @@ CutGraph reordered(const CutGraph& graph, const std::vector<int>& order) {
   CutGraph result;
   std::vector<int> place(order.size());
   for (size_t i = 0; i < order.size(); ++i) place[order[i]] = int(i);
+  const auto renumber = [&](std::vector<int>& nodes) {
+    for (int& v : nodes) v = place[v];
+    std::ranges::sort(nodes);
+  };
   for (int v : order) {
-    std::vector<int> inputs;
-    for (int u : graph.inputs[v]) inputs.push_back(place[u]);
-    std::sort(inputs.begin(), inputs.end());
-    result.inputs.push_back(std::move(inputs));
+    renumber(result.inputs.emplace_back(graph.inputs[v]));
+    for (CutGraph::Output& output : result.outputs.emplace_back(graph.outputs[v])) renumber(output.consumers);
     result.nodes.push_back(graph.nodes[v]);
-    result.output_tensors.push_back(graph.output_tensors[v]);
-    for (const auto price : {&CutGraph::work_ns, &CutGraph::output_bytes, &CutGraph::param_bytes,
-                             &CutGraph::held_bytes, &CutGraph::kept_bytes, &CutGraph::slot_bytes})
+    for (const auto price : {&CutGraph::work_ns, &CutGraph::param_bytes, &CutGraph::held_bytes,
+                             &CutGraph::kept_bytes, &CutGraph::slot_bytes})
       (result.*price).push_back((graph.*price)[v]);
   }
   result.consumers = consumers_of(result.inputs);

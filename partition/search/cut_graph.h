@@ -12,12 +12,17 @@
 namespace antichain {
 
 struct CutGraph {
+  // An Output has the tensors of a node that the same nodes use.
+  struct Output {
+    int64_t bytes = 0;
+    int tensors = 1;
+    std::vector<int> consumers;  // ascending
+  };
   std::vector<std::vector<int>> nodes;  // profile indices of each node: one, unless nodes were merged
   std::vector<std::vector<int>> inputs, consumers;  // indices of this graph, ascending, no repeats
-  std::vector<int64_t> work_ns;                     // forward + backward of one micro-batch
-  std::vector<int64_t> output_bytes;                // 0 when nobody consumes the output
-  std::vector<int> output_tensors;                  // 1, or 0; more where nodes were merged
-  std::vector<int64_t> param_bytes;                 // one copy of the weights
+  std::vector<std::vector<Output>> outputs;  // none where nobody uses any; several where nodes were merged
+  std::vector<int64_t> work_ns;              // forward + backward of one micro-batch
+  std::vector<int64_t> param_bytes;          // one copy of the weights
   std::vector<int64_t> held_bytes,
       kept_bytes;                   // of memory: always, and per micro-batch in flight (stage_cost.h)
   std::vector<int64_t> slot_bytes;  // of what is held: what replicas may share out

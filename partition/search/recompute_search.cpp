@@ -445,7 +445,11 @@ RecomputeFind StageFitter::choose(const std::vector<int>& nodes, const StageSeat
     return {RecomputeChoice{.again = std::vector<bool>(nodes.size()), .set = {.kept_bytes = sum.kept_bytes}}};
   const int64_t budget = seat.memory_bytes - other_bytes(nodes, seat);
   if (budget < 0) return {};
-  const StageOrder order(profile_, consumers_, nodes);
+  StageOrder order(profile_, consumers_, nodes);
+  if (seat.profile >= 0)
+    for (size_t i = 0; i < nodes.size(); ++i)
+      order.places[i].forward_s =
+          kinds_[size_t(seat.profile)].profile->nodes[size_t(nodes[i])].cost.forward_s;
   const RecomputeRequest request{
       .in_flight = seat.in_flight, .budget_bytes = budget, .speed = seat.speed, .effort = effort_};
   RecomputeFind found = least_time(order, request);

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "partition/plan/working_set.h"
+#include "partition/profile/cluster.h"
 
 namespace antichain {
 
@@ -55,6 +56,7 @@ struct StageSeat {
   int in_flight = 1, replicas = 1;
   int64_t memory_bytes = 0;  // of each device; 0: unlimited
   double speed = 1;
+  int profile = -1;  // as Device::profile
   auto operator<=>(const StageSeat&) const = default;
 };
 
@@ -63,9 +65,10 @@ struct StageSeat {
 // get the effort of one request, so that a search which tries many cuts ends.
 class StageFitter {
  public:
-  // Keeps a reference. `sharded` says whether replicas share out the optimiser's state.
-  StageFitter(const Profile& profile, bool sharded)
-      : profile_(profile), sharded_(sharded), consumers_(profile.consumers()) {}
+  // Keeps a reference to the profile. `sharded` says whether replicas share out the optimiser's state, and
+  // the cluster has the profiles that seats name.
+  StageFitter(const Profile& profile, bool sharded, const Cluster& cluster = {})
+      : profile_(profile), sharded_(sharded), kinds_(cluster.profiles), consumers_(profile.consumers()) {}
 
   // Returns what a stage has to recompute to fit: nothing, often. It holds until the next call.
   const RecomputeFind& fit(const std::vector<int>& nodes, const StageSeat&) const;
@@ -85,6 +88,7 @@ class StageFitter {
 
   const Profile& profile_;
   const bool sharded_;
+  const std::vector<KindProfile> kinds_;
   std::vector<std::vector<int>> consumers_;
   mutable std::map<Stage, RecomputeFind> known_;
   mutable std::map<Stage, Least> known_least_;

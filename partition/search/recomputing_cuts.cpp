@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "partition/plan/stage_cost.h"
 
@@ -11,9 +12,28 @@ namespace {
 constexpr size_t few_places = 32, most_places_by_time = 150, most_places_by_memory = 64;
 constexpr double rounding_of_speeds = 1e-3;  // of nanoseconds that are rounded at each node
 
+// Returns, per state, the least that its down-set takes on any of the devices, at a speed of 1.
+std::vector<int64_t> least_work_ns(const AntichainDag& dag, const Profile& profile, const Cluster& cluster) {
+  std::set<int> kinds;
+  for (const Device& device : cluster.devices) kinds.insert(device.profile);
+  if (kinds.empty()) kinds.insert(-1);
+  std::vector<int64_t> of_node;
+  for (const std::vector<int>& members : dag.graph().nodes) {
+    int64_t& sum = of_node.emplace_back(0);
+    for (const int n : members) {
+      int64_t least = barred_ns;
+      for (const int kind : kinds) least = std::min(least, work_ns(cluster.profile(kind, profile), n, 1));
+      sum += least;
+    }
+  }
+  return dag.sums(of_node);
+}
+
 }  // namespace
 
-StageSeat seat_of(const Move& move) { return {move.in_flight, move.replicas, move.memory_bytes, move.speed}; }
+StageSeat seat_of(const Move& move) {
+  return {move.in_flight, move.replicas, move.memory_bytes, move.speed, move.profile};
+}
 
 RecomputingCuts::RecomputingCuts(const AntichainDag& dag, const PlacementDag& placements,
                                  const Profile& profile, const PlanOptions& options,
@@ -21,6 +41,7 @@ RecomputingCuts::RecomputingCuts(const AntichainDag& dag, const PlacementDag& pl
     : dag_(dag),
       placements_(placements),
       prices_(dag, placements, profile, options, Goal::time),
+      least_work_ns_(least_work_ns(dag, profile, options.cluster)),
       fitter_(fitter) {}
 
 // Returns states at which few bytes cross, both ends among them, ascending.
@@ -56,7 +77,7 @@ std::optional<FoundCuts> RecomputingCuts::least_time(int64_t below) {
     if (placements_.complete(p)) all = std::max(all, placements_.capacity(p));
   // The devices that are left have to do the rest.
   const MayEnd may_end = [&](int placement, int state, int64_t limit) {
-    const double rest = double(dag_.work_ns(dag_.full()) - dag_.work_ns(state));
+    const double rest = double(least_work_ns_.back() - least_work_ns_[size_t(state)]);
     return rest * (1 - rounding_of_speeds) <= (all - placements_.capacity(placement)) * double(limit);
   };
   const Cost without = [&](int from, int to, const Move& move) {

@@ -40,6 +40,7 @@ class RecomputingCuts {
   const AntichainDag& dag_;
   const PlacementDag& placements_;
   const BottleneckSearch prices_;
+  const std::vector<int64_t> least_work_ns_;  // of each state's down-set, on whichever device
   const StageFitter& fitter_;
   bool exact_ = true;
 };

@@ -29,28 +29,29 @@ class End {
     if (streams && streams->step) step_ = streams->step(context);
   }
 
-  // Returns a message's median one-way seconds. The neighbour calls this too, and the other ranks do not.
-  double one_way_s(int64_t bytes, int repeats) {
+  // Returns a message's median one-way seconds, of one that the neighbour answers or of two that cross. The
+  // neighbour calls this too, and the other ranks do not.
+  double one_way_s(int64_t bytes, int repeats, bool cross) {
     const Tensor out = device_.tensor({{bytes}, DType::u8}), in = device_.tensor({{bytes}, DType::u8});
     std::vector<double> seconds;
     for (int i = 0; i < repeats; ++i) {
       const auto start = std::chrono::steady_clock::now();
-      round_trip(out, in);
-      seconds.push_back(seconds_since(start) / 2);
+      exchange(out, in, cross);
+      seconds.push_back(seconds_since(start) / (cross ? 1 : 2));
     }
     return median(seconds);
   }
 
  private:
-  // The lower rank sends first, and the upper one answers when the message has arrived.
-  void round_trip(const Tensor& out, const Tensor& in) {
+  // The lower rank sends first, and the upper one answers when the message has arrived, or sends at once.
+  void exchange(const Tensor& out, const Tensor& in, bool cross) {
     constexpr MessageKey key{};
-    const Turn send{true, key, peer_}, recv{false, key, peer_};
+    const Turn send{true, key, peer_, cross}, recv{false, key, peer_, cross};
     if (transport_.ordered()) transport_.begin_step(lower_ ? std::array{send, recv} : std::array{recv, send});
     const auto ticket = transport_.recv(key, peer_, in);
-    if (lower_) transport_.send(key, peer_, out);
+    if (lower_ || cross) transport_.send(key, peer_, out);
     transport_.wait(ticket);
-    if (!lower_) transport_.send(key, peer_, out);
+    if (!lower_ && !cross) transport_.send(key, peer_, out);
     transport_.flush();
     if (step_) step_->wait();  // `wait` above makes only the device wait
   }
@@ -76,9 +77,9 @@ Link measure_link(Transport& transport, const Context& context) {
     std::string mine = "0 0";
     if (transport.rank() == low || transport.rank() == low + 1) {
       End end(transport, context, transport.rank() == low ? low + 1 : low);
-      end.one_way_s(large_bytes, 3);  // a warm-up: touches the memory and opens the connection
-      const double small_s = end.one_way_s(small_bytes, 101);
-      const double large_s = end.one_way_s(large_bytes, 15);
+      end.one_way_s(large_bytes, 3, false);  // a warm-up: touches the memory and opens the connection
+      const double small_s = end.one_way_s(small_bytes, 101, false);
+      const double large_s = end.one_way_s(large_bytes, 15, true);
       mine = fmt::format("{} {}", small_s, large_s);
     }
     std::istringstream in(transport.job().broadcast(mine, low));

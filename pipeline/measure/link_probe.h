@@ -1,4 +1,4 @@
-// Measures the link between neighbouring ranks by ping-pong.
+// Measures the link between neighbouring ranks.
 #pragma once
 
 #include "framework/context.h"
@@ -10,8 +10,9 @@ namespace antichain {
 // Collective; takes well under a second per pair of neighbours. The messages are tensors of the context's
 // device, and `tensors` is the transport that carries such tensors in training
 // (pipeline/transport/choose_transport.h). The latency is half the median round trip of 64 bytes. The
-// bandwidth comes from 4 MiB messages, less the latency. Every rank gets the slowest pair's figures. A single
-// rank has a link without cost.
+// bandwidth comes from 4 MiB messages that cross, less the latency: in training both directions are used, and
+// what confirms the messages of one takes some of the other. Every rank gets the slowest pair's figures. A
+// single rank has a link without cost.
 Link measure_link(Transport& tensors, const Context&);
 
 // Returns the link on which a message of hardly a byte takes small_s, and one of large_bytes takes large_s.

@@ -26,29 +26,16 @@ bool can_be_next(const Profile& profile, const std::vector<bool>& inside, size_t
          });
 }
 
-// Says whether the DAG goes on from every state by every node that can be next: then it has all down-sets.
-bool is_whole(const AntichainDag& dag, const Profile& profile) {
-  std::vector<bool> inside(profile.nodes.size());
-  for (int state = 0; state < dag.states(); ++state) {
-    std::fill(inside.begin(), inside.end(), false);
-    for (int n : dag.down_set(state)) inside[size_t(n)] = true;
-    size_t possible = 0;
-    for (size_t n = 0; n < inside.size(); ++n) possible += can_be_next(profile, inside, n);
-    if (dag.next(state).size() != possible) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
-AllCuts::AllCuts(const Profile& profile, const PlanOptions& options, const AntichainDag& dag,
+AllCuts::AllCuts(const Profile& profile, const PlanOptions& options, const AntichainDag& dag, bool whole,
                  std::vector<const Move*> path)
     : profile_(profile),
       options_(options),
       dag_(dag),
       path_(std::move(path)),
       stages_(int(path_.size())),
-      whole_(is_whole(dag, profile)),
+      whole_(whole),
       least_(least_times(profile, options.cluster)) {
   for (const Move* move : path_) add_works(*move);
   find_heads();

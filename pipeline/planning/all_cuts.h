@@ -25,8 +25,8 @@ namespace antichain {
 class AllCuts {
  public:
   static constexpr int most_states = 1000;  // of the DAG
-  // The path has one device a stage.
-  AllCuts(const Profile&, const PlanOptions&, const AntichainDag&, std::vector<const Move*> path);
+  // The path has one device a stage. `whole` says whether the DAG has all down-sets.
+  AllCuts(const Profile&, const PlanOptions&, const AntichainDag&, bool whole, std::vector<const Move*> path);
 
   // No such plan has a shorter step than this.
   double least_step_s() const;

@@ -85,7 +85,8 @@ void make_fit(Plan& plan, const Profile& profile, const PlanOptions& options, co
     for (const int s : stages_of_rank(plan, rank)) {
       const StagePrice& of = prices[size_t(s)];
       stages.push_back(&plan.stages[size_t(s)]);
-      seats.push_back({of.in_flight, of.devices, of.limit_bytes, of.speed});
+      seats.push_back({of.in_flight, of.devices, of.limit_bytes, of.speed,
+                       options.cluster.device(plan.device_of(rank)).profile});
       bytes += of.memory_bytes;
     }
     if (stages.front()->ranks.front() != rank || seats.front().memory_bytes == 0 ||
@@ -134,6 +135,7 @@ Ranks ranks_of_stages(const PlanOptions& options, const Policy& policy, int stag
 Plan plan_by(Method method, const Profile& profile, const PlanOptions& options, const Policy& policy,
              const StageFitter& fitter) {
   Plan plan = planner(method)(profile, one_device_a_stage(options, policy));
+  validate(plan, profile);
   if (options.recompute && options.chunks == 1) make_fit(plan, profile, options, fitter);
   return on_its_ranks(std::move(plan), options, policy);
 }

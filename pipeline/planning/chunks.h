@@ -30,7 +30,8 @@ Ranks ranks_of_stages(const PlanOptions&, const Policy&, int stages);
 // one rank share its memory. The cut stays as it is, and its figures become those of the options.
 void make_fit(Plan&, const Profile&, const PlanOptions&, const StageFitter&);
 
-// Returns the plan that a method's own planner makes, with every stage on its rank.
+// Returns the plan that a method's own planner makes, with every stage on its rank. Throws Error where it
+// parts nodes that sit together.
 Plan plan_by(Method, const Profile&, const PlanOptions&, const Policy&, const StageFitter&);
 
 // Returns the plan with every stage on its rank, where options.chunks is above 1. Figures stay as they were.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "partition/plan/finish_plan.h"
+#include "partition/search/contract.h"
 #include "pipeline/planning/chunks.h"
 #include "pipeline/program/memory_shares.h"
 #include "pipeline/simulate/simulate.h"
@@ -19,8 +20,7 @@ constexpr size_t most_nodes = 40, most_choices = 12;  // nodes that may be recom
 bool can_be_tried(const PlanOptions& options) {
   const std::vector<Device>& devices = options.cluster.devices;
   return options.cluster.limits_memory() && of_a_step(options.objective) && options.chunks == 1 &&
-         options.replicas.off() && !options.at_most && options.together.empty() &&
-         int(devices.size()) == options.stages &&
+         options.replicas.off() && !options.at_most && int(devices.size()) == options.stages &&
          std::ranges::count(devices, devices.front()) == int64_t(devices.size());
 }
 
@@ -30,7 +30,8 @@ class AllPlans {
       : profile_(profile),
         options_(on_so_many(options, policy, options.stages)),
         policy_(policy),
-        stage_of_(profile.nodes.size(), -1) {}
+        graph_(graph_to_cut(profile, options)),
+        stage_of_(size_t(graph_.size())) {}
 
   std::optional<FewPlans> run() {
     if (options_.recompute)
@@ -50,31 +51,35 @@ class AllPlans {
   unsigned choices() const { return 1u << may_recompute_.size(); }
 
   // Lists the cuts. Returns false where there are too many.
-  bool cut(size_t n) {
-    if (n == stage_of_.size()) {
+  bool cut(int v) {
+    if (v == graph_.size()) {
       for (int s = 0; s < options_.stages; ++s)
         if (std::ranges::count(stage_of_, s) == 0) return true;
       cuts_.push_back(stage_of_);
       return cuts_.size() * choices() <= most_plans;
     }
-    if (profile_.nodes[n].role == Role::input) return cut(n + 1);
     int first = 0;
-    for (const int input : profile_.nodes[n].inputs) first = std::max(first, stage_of_[size_t(input)]);
+    for (const int input : graph_.inputs[v]) first = std::max(first, stage_of_[size_t(input)]);
     for (int s = first; s < options_.stages; ++s) {
-      stage_of_[n] = s;
-      if (!cut(n + 1)) return false;
+      stage_of_[size_t(v)] = s;
+      if (!cut(v + 1)) return false;
     }
     return true;
   }
 
   void consider(const std::vector<int>& stage_of, unsigned again) {
     std::vector<PlanStage> stages(static_cast<size_t>(options_.stages));
-    for (size_t s = 0; s < stages.size(); ++s) stages[s].ranks = {int(s)};
-    for (size_t n = 0; n < stage_of.size(); ++n)
-      if (stage_of[n] >= 0) stages[size_t(stage_of[n])].nodes.push_back(int(n));
-    for (size_t i = 0; i < may_recompute_.size(); ++i)
-      if (again >> i & 1)
-        stages[size_t(stage_of[size_t(may_recompute_[i])])].recomputed.push_back(may_recompute_[i]);
+    for (int v = 0; v < graph_.size(); ++v) {
+      std::vector<int>& nodes = stages[size_t(stage_of[size_t(v)])].nodes;
+      nodes.insert(nodes.end(), graph_.nodes[v].begin(), graph_.nodes[v].end());
+    }
+    for (size_t s = 0; s < stages.size(); ++s) {
+      stages[s].ranks = {int(s)};
+      std::ranges::sort(stages[s].nodes);
+      for (size_t i = 0; i < may_recompute_.size(); ++i)
+        if (again >> i & 1 && std::ranges::binary_search(stages[s].nodes, may_recompute_[i]))
+          stages[s].recomputed.push_back(may_recompute_[i]);
+    }
     const Profile& times = options_.cluster.profile(options_.cluster.device(0).profile, profile_);
     const auto barred = [&](const PlanStage& stage) { return sum_of(profile_, times, stage.nodes).barred; };
     if (std::ranges::any_of(stages, barred)) return;
@@ -93,8 +98,9 @@ class AllPlans {
   const Profile& profile_;
   const PlanOptions options_;
   const Policy policy_;
+  const CutGraph graph_;
   std::vector<int> may_recompute_;
-  std::vector<int> stage_of_;           // per node; −1 for inputs
+  std::vector<int> stage_of_;           // per node of the graph
   std::vector<std::vector<int>> cuts_;  // by the same
   FewPlans found_;
 };

@@ -71,9 +71,7 @@ class MakespanSearch {
         policy_(policy),
         fitter_(fitter),
         priced_(with_updates(profile, options.microbatches)),
-        priced_kinds_(with_updates(options.cluster.profiles, options.microbatches)),
-        nodes_(int(std::count_if(profile.nodes.begin(), profile.nodes.end(),
-                                 [](const ProfileNode& node) { return node.role != Role::input; }))) {}
+        priced_kinds_(with_updates(options.cluster.profiles, options.microbatches)) {}
 
   Plan run() {
     check(options_, profile_);
@@ -107,6 +105,7 @@ class MakespanSearch {
     bound.objective = Objective::compute;
     const Ground& first = start_from(bound, true);
     first_search_ = first.search;
+    nodes_ = first.search->nodes();
     const int devices = options_.stages;
     const bool few = first.best->dag->states() <= few_states;
     if (options_.at_most && options_.replicas.of_stage.empty()) {
@@ -239,7 +238,7 @@ class MakespanSearch {
     double least_step_s = std::numeric_limits<double>::infinity();
     const int64_t end = ground.score->spent() + all_cuts_budget;
     for (const std::vector<const Move*>& path : paths) {
-      const AllCuts all(profile_, options_, dag, path);
+      const AllCuts all(profile_, options_, dag, ground.search->is_whole(dag), path);
       least_step_s = std::min(least_step_s, all.least_step_s());
       if (!by_program() && all.least_step_s() > grounds_[0]->found[0].score.step_s) continue;
       done &=
@@ -318,7 +317,7 @@ class MakespanSearch {
   const StageFitter& fitter_;
   const Profile priced_;
   const std::vector<KindProfile> priced_kinds_;
-  const int nodes_;  // without inputs
+  int nodes_ = 0;  // to cut apart
   std::vector<std::unique_ptr<Ground>> grounds_;
   std::optional<Plan> best_;
   int64_t lacking_bytes_ = 0;  // of memory

@@ -77,7 +77,7 @@ Plan plan_network(const Profile& profile, const PlanOptions& options, Method met
   const bool several = asked.chunks > 1;
   asked.recompute = options.recompute && !several;  // where stages share a device, once they are cut
   const auto start = std::chrono::steady_clock::now();
-  const StageFitter fitter(profile, asked.shard_optimiser);
+  const StageFitter fitter(profile, asked.shard_optimiser, asked.cluster);
   Plan plan = !exact                                 ? plan_by(method, profile, asked, policy, fitter)
               : asked.objective == Objective::period ? plan_by_period(profile, asked, policy, fitter)
               : by_step                              ? plan_makespan(profile, asked, policy, fitter)

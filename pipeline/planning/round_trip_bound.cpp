@@ -31,9 +31,12 @@ class RoundTripBound {
     std::vector<int64_t> load(nodes), idle(nodes), way(nodes), last(nodes);
     both_.resize(nodes);
     for (size_t n = 0; n < nodes; ++n) {
-      const NodeCost& cost = profile.nodes[size_t(graph.nodes[n].front())].cost;
-      const int64_t f = whole_ns(cost.forward_s), i = whole_ns(cost.backward_input_s),
-                    w = whole_ns(cost.backward_weight_s), u = whole_ns(cost.update_s);
+      int64_t f = 0, i = 0, w = 0, u = 0;
+      for (const int member : graph.nodes[n]) {
+        const NodeCost& cost = profile.nodes[size_t(member)].cost;
+        f += whole_ns(cost.forward_s), i += whole_ns(cost.backward_input_s);
+        w += whole_ns(cost.backward_weight_s), u += whole_ns(cost.update_s);
+      }
       load[n] = M_ * (f + i + w) + u;
       idle[n] = load[n] - (M_ - 1) * f;
       both_[n] = f + i;

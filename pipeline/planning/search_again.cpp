@@ -29,7 +29,7 @@ std::optional<CutAndOrder> search_again(const Profile& profile, const PlanOption
   };
   PlanOptions asked = options;
   double bound_s = 0;  // of the first round, in which more plans fit than do by their program
-  const StageFitter fitter(profile, options.shard_optimiser);  // of programs that don't fit
+  const StageFitter fitter(profile, options.shard_optimiser, options.cluster);  // of programs that don't fit
   for (int round = 0; round <= most_searches; ++round) {
     if (round == most_searches) {  // the emptiest by the formula
       if (options.chunks > 1 || search.method != Method::antichain) return std::nullopt;

@@ -193,10 +193,6 @@ TEST(Kinds, ProfilesOfOtherNetworksAreRefused) {
   options.cluster.profiles = {{"a", "a.json", std::make_shared<Profile>(chain(4))}};
   options.cluster.devices = {{}, {.profile = 0}};
   expect_has(error_of([&] { plan_antichain(own, options); }), "a.json is not a profile of the network");
-  Profile together = own;
-  together.together = {{0, 1}};
-  expect_has(error_of([&] { plan_antichain(together, {.stages = 2, .objective = Objective::makespan}); }),
-             "nodes sit together, but the objective makespan is searched for free cuts");
 }
 
 TEST(Kinds, ReplicasOfAStageHaveOneProfile) {

@@ -27,7 +27,7 @@ Searched search_all(int nodes, int stages) {
   CutScorer score(profile, options, Policy::one_f_one_b, *some.dag, *some.placements, search.fitter());
   ScoredCuts best{some.cuts, *score(some.cuts)};
   const int64_t before = score.spent();
-  const bool proved = AllCuts(profile, options, *some.dag, some.cuts.moves).search(score, best, budget);
+  const bool proved = AllCuts(profile, options, *some.dag, true, some.cuts.moves).search(score, best, budget);
   return {proved, score.spent() - before};
 }
 

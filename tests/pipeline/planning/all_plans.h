@@ -29,16 +29,22 @@ inline Profile uneven_network(std::mt19937& random, bool as_chain, int most_node
   return profile;
 }
 
-// Calls f(stages, stage of each node, or −1) for every way to cut the network into so many stages.
+// Calls f(stages, stage of each node, or −1) for every way to cut the network into so many stages that keeps
+// together what sits together.
 template <class F>
 void for_each_cut(const Profile& profile, int count, const F& f) {
   std::vector<int> stage_of(profile.nodes.size(), -1);
+  const auto keeps = [&](const std::vector<int>& set) {
+    return std::ranges::all_of(set, [&](int n) { return stage_of[size_t(n)] == stage_of[size_t(set[0])]; });
+  };
   const std::function<void(size_t)> cut = [&](size_t n) {
     if (n == stage_of.size()) {
       std::vector<std::vector<int>> stages(static_cast<size_t>(count));
       for (size_t node = 0; node < n; ++node)
         if (stage_of[node] >= 0) stages[size_t(stage_of[node])].push_back(int(node));
-      if (std::ranges::none_of(stages, &std::vector<int>::empty)) f(stages, stage_of);
+      if (std::ranges::none_of(stages, &std::vector<int>::empty) &&
+          std::ranges::all_of(profile.together, keeps))
+        f(stages, stage_of);
       return;
     }
     if (profile.nodes[n].role == Role::input) return cut(n + 1);
@@ -50,6 +56,14 @@ void for_each_cut(const Profile& profile, int count, const F& f) {
     }
   };
   cut(0);
+}
+
+// Has some nodes sit together, but for where the network can't be cut into so many stages then.
+inline void sit_together(std::mt19937& random, Profile& profile, int stages) {
+  sit_together(random, profile);
+  bool cut = false;
+  for_each_cut(profile, stages, [&](const auto&, const auto&) { cut = true; });
+  if (!cut) profile.together.clear();
 }
 
 enum class Counted { formula, program };

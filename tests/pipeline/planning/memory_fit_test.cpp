@@ -35,11 +35,12 @@ void compare_programs(unsigned seed, bool recompute) {
   SCOPED_TRACE(fmt::format("seed {}, recompute {}", seed, recompute));
   std::mt19937 random(seed);
   const auto pick = [&](int from, int to) { return std::uniform_int_distribution(from, to)(random); };
-  const Profile profile = uneven_network(random, seed % 2 == 0, recompute ? 4 : 8);
+  Profile profile = uneven_network(random, seed % 2 == 0, recompute ? 4 : 8);
   PlanOptions options{.stages = pick(1, 3),
                       .objective = Objective::makespan,
                       .microbatches = pick(1, 4),
                       .recompute = recompute};
+  if (seed % 3 == 2) sit_together(random, profile, options.stages);
   const char* names[] = {"1f1b", "gpipe", "zb-h1"};
   const ScheduleChoice choice{.name = names[pick(0, 2)]};
   const AllPlans all(profile, options, choice.policy(), Counted::program);

@@ -115,6 +115,17 @@ inline Profile random_network(std::mt19937& random, int nodes) {
   return profile;
 }
 
+// Has some nodes sit together, in one set or two.
+inline void sit_together(std::mt19937& random, Profile& profile) {
+  for (unsigned sets = 1 + unsigned(random() % 2); sets > 0; --sets) {
+    std::vector<int> set;
+    for (int n = 0; n < int(profile.nodes.size()); ++n)
+      if (profile.nodes[size_t(n)].role != Role::input && random() % profile.nodes.size() < 2)
+        set.push_back(n);
+    if (set.size() > 1) profile.together.push_back(set);
+  }
+}
+
 // Returns nested random down-sets: the nodes in a random topological order are cut into consecutive pieces.
 // Stages then own node numbers with gaps, and a consumer with a higher number may sit on an earlier stage
 // than a lower one.

@@ -13,9 +13,10 @@ namespace {
 void compare_with_all_plans(unsigned seed) {
   std::mt19937 random(seed);
   const auto pick = [&](int from, int to) { return std::uniform_int_distribution(from, to)(random); };
-  const Profile profile = uneven_network(random, seed % 2 == 0, 5);
+  Profile profile = uneven_network(random, seed % 2 == 0, 5);
   PlanOptions options{
       .stages = pick(1, 3), .objective = Objective::makespan, .microbatches = pick(1, 4), .recompute = true};
+  if (seed % 5 == 4) sit_together(random, profile, options.stages);
   const Policy& policy = pick(0, 1) > 0 ? Policy::one_f_one_b : Policy::gpipe;
   const AllPlans all(profile, options, policy, Counted::formula);
   const int64_t least = all.least_bytes(), most = all.most_bytes();

@@ -115,6 +115,7 @@ struct OfKinds {
 OfKinds of_kinds(std::mt19937& random, Objective objective) {
   const int stages = number(random, 2, 4);
   OfKinds of{network_with_updates(random, number(random, stages, 5)), {}};
+  if (random() % 3 == 0) sit_together(random, of.profile, stages);
   of.options = {.stages = stages,
                 .cluster = two_kinds(random, of.profile, stages + (stages < 4 ? number(random, 0, 1) : 0)),
                 .objective = objective,
@@ -173,6 +174,72 @@ TEST(StepKinds, TheStepIsTheBestOfAllCutsOnAllDevices) { expect_best_of_all(Obje
 
 TEST(StepKinds, ThePeriodIsMostlyTheBestOfAllCutsOnAllDevices) {
   expect_best_of_all(Objective::period, 60, 50);
+}
+
+// Returns the best pace of every cut on whichever devices, with every choice of what is recomputed, of those
+// that fit by the formula.
+double best_recomputing_s(const Profile& profile, const PlanOptions& options, const Policy& policy) {
+  PlanOptions by = options;
+  by.in_flight = policy.in_flight_on(options.stages, 1, options.microbatches);
+  std::vector<int> may;
+  for (int n = 0; n < int(profile.nodes.size()); ++n)
+    if (profile.nodes[size_t(n)].role == Role::compute) may.push_back(n);
+  double best_s = nothing_found;
+  for_each_cut(profile, options.stages, [&](const auto& stages, const std::vector<int>& stage_of) {
+    std::vector<int> devices(options.cluster.devices.size());
+    std::iota(devices.begin(), devices.end(), 0);
+    do {
+      for (unsigned again = 0; again < 1u << may.size(); ++again) {
+        Plan plan = plan_of(profile, stages);
+        for (size_t s = 0; s < stages.size(); ++s) plan.stages[s].devices = {devices[s]};
+        for (size_t i = 0; i < may.size(); ++i)
+          if (again >> i & 1) plan.stages[size_t(stage_of[size_t(may[i])])].recomputed.push_back(may[i]);
+        if (rank_that_does_not_fit(finish_plan(profile, by, plan.stages, "", 0), options.cluster) < 0)
+          best_s = std::min(best_s, placed_pace_s(profile, plan, policy, options));
+      }
+    } while (std::ranges::next_permutation(devices).found);
+  });
+  return best_s;
+}
+
+// A stage recomputes what takes least time where it is.
+TEST(StepKinds, WhatIsRecomputedTakesWhatItTakesOnItsDevice) {
+  int recomputing = 0, none = 0;
+  for (unsigned seed = 0; seed < 80; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    const int stages = number(random, 1, 2);
+    Profile profile = uneven_network(random, seed % 2 == 0, 4);
+    if (seed % 3 == 0) sit_together(random, profile, stages);
+    PlanOptions options{.stages = stages,
+                        .cluster = two_kinds(random, profile, stages + int(seed % 2)),
+                        .objective = Objective::makespan,
+                        .microbatches = number(random, 2, 6),
+                        .recompute = true};
+    Profile other = *options.cluster.profiles[0].profile;
+    other.overhead_s = 0;  // as_placed has it in a node's forward
+    options.cluster.profiles[0].profile = std::make_shared<Profile>(other);
+    const Plan free = plan_network(profile, options, Method::antichain, Policy::gpipe);
+    for (Device& device : options.cluster.devices)
+      device.memory_bytes = std::max<int64_t>(1, memory_of_rank(free, 0) * number(random, 30, 90) / 100);
+    const double least_s = best_recomputing_s(profile, options, Policy::gpipe);
+    const auto its = [&] { return plan_network(profile, options, Method::antichain, Policy::gpipe); };
+    if (least_s == nothing_found) {
+      EXPECT_THROW(its(), Error);
+      ++none;
+      continue;
+    }
+    const Plan plan = its();
+    EXPECT_NO_THROW(validate(plan, profile));
+    EXPECT_LT(rank_that_does_not_fit(plan, options.cluster), 0);
+    EXPECT_NEAR(plan.step_s, placed_pace_s(profile, plan, Policy::gpipe, options), 1e-9);
+    EXPECT_NEAR(plan.step_s, least_s, 1e-9);
+    EXPECT_TRUE(plan.proved_optimal());
+    recomputing +=
+        std::ranges::any_of(plan.stages, [](const PlanStage& of) { return !of.recomputed.empty(); });
+  }
+  EXPECT_GT(recomputing, 10);
+  EXPECT_GT(none, 0);
 }
 
 // Twice the times are half the speed.
