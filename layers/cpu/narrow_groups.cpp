@@ -28,8 +28,8 @@ void hand_over(const float* wide, int64_t count, Bf16* plane) {
   for (int64_t i = 0; i < count; ++i) plane[i] = Bf16(wide[i]);
 }
 
-// Calls visit(output, input, tap) for each of the packed numbers in turn. Forward, a lane is an output channel
-// and j an input of its group. Transposed, a lane is an input channel and j an output.
+// Calls visit(output, input, tap) for each of the packed numbers in turn. Forward, a lane is an output
+// channel and j an input of its group. Transposed, a lane is an input channel and j an output.
 template <class Visit>
 void for_each_packed(int64_t blocks, int64_t lanes, int group, bool transposed, const Visit& visit) {
   for (int64_t block = 0; block < blocks; ++block)

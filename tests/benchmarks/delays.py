@@ -135,7 +135,10 @@ def draw(rows, file):
     kinds = list(dict.fromkeys((row["model"], row["optimiser"]) for row in rows))
     figure, grid = pyplot.subplots(1, len(kinds), figsize=(3.2 * len(kinds), 3.2), squeeze=False,
                                    layout="constrained")
+    of_model = {}  # the axes that have the same scale
     for axes, kind in zip(grid.flat, kinds):
+        if of_model.setdefault(kind[0], axes) is not axes:
+            axes.sharey(of_model[kind[0]])
         for i, method in enumerate(METHODS):
             values = groups(rows, "test_loss").get((*kind, method), [])
             axes.plot([i] * len(values), values, figures.MARKS[i], color=figures.COLOURS[i])
