@@ -2,8 +2,8 @@
 // channels with AVX-512, and by 8 with AVX2.
 //
 // A vector of the channels of one pixel holds whole groups, such as 4 of 4 channels. The loops interleave
-// them when they copy the image into a frame of zeros, so that channel j of every group is read and repeated by
-// one instruction, and multiplies its own weights in all groups at once:
+// them when they copy the image into a frame of zeros. So one instruction reads channel j of every group and
+// repeats it, and it multiplies its own weights in all groups at once:
 //
 //   x   a0 b0 c0 d0 | a1 b1 c1 d1 | …       spread(x, 1)   a1 b1 c1 d1 | a1 b1 c1 d1 | …
 //   y  += spread(x, j) · weight[j]          weight[j]      of outputs 0, 1, 2, 3 from input j, in each group

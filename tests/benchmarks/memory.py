@@ -2,11 +2,11 @@
 """Compares predicted with measured memory and steps, of networks that recompute what they must.
 
     tests/benchmarks/memory.py PROGRAM [--models resnet18 vgg16 …] [--ranks 1 2] [--batch 64]
-    [--microbatches 4] [--steps 8]
+    [--microbatches 4] [--steps 8] [--limits-mib 250 400 …]
 
 For each network and number of ranks, `plan --memory-curve` says from which memory of a rank on any plan fits,
 and from which on nothing is recomputed. Three limits lie between: a fifth and three fifths of the way up, and
-the upper end. Within each of them the network trains some steps and is evaluated (`--recompute auto`), by a
+the upper end; --limits-mib gives others, where a curve would take long. Within each of them the network trains some steps and is evaluated (`--recompute auto`), by a
 profile that is made right before, because a machine is faster at times and slower at others. It reads
 generated images of CIFAR's size or words of this documentation. A row has the milliseconds of a step and the
 bytes of each process, those that `train` has added up before it began beside the growth of its largest
@@ -40,12 +40,13 @@ def compared(predicted, measured, unit, offs):
     return f"{predicted / unit:.1f} / {measured / unit:.1f} ({off:+.1f})"
 
 
-def ends_of_curve(text):
-    """Returns the first and the last limit of a printed curve, in bytes."""
+def limits_of_curve(text):
+    """Returns limits between the first and the last of a printed curve, in bytes."""
     table = text.split(" points are proved")[0]  # the drawing follows
     rows = [line.split() for line in table.splitlines()]
     limits = [float(row[0]) for row in rows if len(row) == 5 and row[0].replace(".", "").isdigit()]
-    return limits[0] * 2**20, limits[-1] * 2**20
+    least, enough = limits[0] * 2**20, limits[-1] * 2**20
+    return [int(least + share * (enough - least)) + 2**15 for share in LIMITS]  # the curve is rounded
 
 
 def main():
@@ -57,6 +58,7 @@ def main():
     parser.add_argument("--batch", default="64")
     parser.add_argument("--microbatches", default="4")
     parser.add_argument("--steps", default="8")
+    parser.add_argument("--limits-mib", nargs="+", type=float)
     asked = parser.parse_args()
     step = ["--batch", asked.batch, "--microbatches", asked.microbatches]
     bytes_off, step_off = [], []
@@ -73,10 +75,9 @@ def main():
                 measure = [*on_ranks, "profile", "--model", model, *step, "--json", profile]
                 run(*measure)
                 planned = ["--profile", profile, "--stages", str(ranks)]
-                curve = run(asked.program, "plan", *planned, *step[2:], "--memory-curve")
-                least, enough = ends_of_curve(curve)
-                for share in LIMITS:
-                    limit = int(least + share * (enough - least)) + 2**15  # the curve is rounded
+                limits = ([int(mib * 2**20) for mib in asked.limits_mib] if asked.limits_mib else
+                          limits_of_curve(run(asked.program, "plan", *planned, *step[2:], "--memory-curve")))
+                for limit in limits:
                     run(*measure)
                     run(*on_ranks, "train", "--model", model, "--dataset", data, *step, *planned,
                         "--memory-bytes", str(limit), "--recompute", "auto", "--epochs", "1",
