@@ -4,14 +4,15 @@
     tests/benchmarks/memory.py PROGRAM [--models resnet18 vgg16 …] [--ranks 1 2] [--batch 64]
     [--microbatches 4] [--steps 8] [--limits-mib 250 400 …]
 
-For each network and number of ranks, `plan --memory-curve` says from which memory of a rank on any plan fits,
-and from which on nothing is recomputed. Three limits lie between: a fifth and three fifths of the way up, and
-the upper end; --limits-mib gives others, where a curve would take long. Within each of them the network trains
-some steps and is evaluated (`--recompute auto`), by a profile that is made right before, because a machine is
-faster at times and slower at others. It reads generated images of CIFAR's size or words of this
-documentation. A row has the milliseconds of a step and the bytes of each process, those that `train` has added
-up before it began beside the growth of its largest resident set, and the deviations in percent. A measured
-step is the median. Where ranks lacked a core for a part of their time, times are doubtful.
+For each network and number of ranks, `plan --memory-curve` says from which memory of a rank on any plan
+fits, and from which on nothing is recomputed. Three limits lie between: a fifth and three fifths of the way
+up, and the upper end; --limits-mib gives others, where a curve would take long. Within each of them the
+network trains some steps and is evaluated (`--recompute auto`), by a profile that is made right before,
+because a machine is faster at times and slower at others. It reads generated images of CIFAR's size or
+words of this documentation. A row has the milliseconds of a step and the bytes of each process, those that
+`train` has added up before it began beside the growth of its largest resident set, and the deviations in
+percent. A measured step is the median. Where ranks lacked a core for a part of their time, times are
+doubtful.
 
 It ends with 1 where a deviation of bytes is above 5 %, the median of those of steps above 5 %, or one of them
 above 12 %.
