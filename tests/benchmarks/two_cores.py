@@ -6,9 +6,10 @@
 
 They are compared with two independent runs of one rank and one thread, each on a core of its own and both at
 the same time: these have no bubble, no messages and no imbalance, but share the memory in the same way. A
-round makes each run once. The pipeline is the plan of a profile that is made first, and its share is that of
-the two runs times one minus the bubble that `simulate` prints; its measured step stands beside the predicted
-one. The last line has the medians. Rates are samples a second, medians of the steps after the first two.
+round makes each run once. The pipeline is the plan of a profile that two ranks make first at the same time,
+and its share is that of the two runs times one minus the bubble that `simulate` prints; its measured step
+stands beside the predicted one. The last line has the medians. Rates are samples a second, medians of the
+steps after the first two.
 """
 import argparse
 import json
@@ -38,7 +39,7 @@ class Runs:
         self.profile, self.plan = self.folder / "profile.json", self.folder / "plan.json"
         lengths = ("--sequence",)  # the options of train that a profile has, too
         given = [word for name, word in zip(options, options[1:]) if name in lengths for word in (name, word)]
-        call(self.program, "profile", *self.shape, *given, "--json", self.profile)
+        call(self.program, "profile", "--local", 2, *self.shape, *given, "--json", self.profile)
         call(self.program, "plan", "--profile", self.profile, "--stages", 2, "--microbatches",
              args.microbatches, "--json", self.plan)
         simulated = self.folder / "simulated.json"
