@@ -38,10 +38,10 @@ outside() {
 
 # FILE has the ids of the script that stays and of the first process within; beside it is what was said.
 begin() {
-  rm -f "$1"
+  rm -f "$1" "$1.said"
   setsid "$0" bash -c 'echo ready && exec sleep infinity' >"$1.said" 2>&1 </dev/null &
   local cluster=$!
-  until grep -qx ready "$1.said"; do
+  until grep -qsx ready "$1.said"; do
     kill -0 $cluster 2>/dev/null || { wait $cluster; code=$?; cat "$1.said"; exit $code; }
     sleep 0.1
   done
@@ -58,7 +58,7 @@ within() {
 
 end() {
   [ ! -r "$1" ] || kill "$(cut -d ' ' -f 1 "$1")"
-  rm -f "$1"
+  rm -f "$1" "$1.said"
 }
 
 write_configuration() {
