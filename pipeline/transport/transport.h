@@ -49,7 +49,9 @@ class Transport {
   // Tensors are in host memory, unless a transport over another one says otherwise.
   virtual void send(MessageKey, int peer, Tensor) = 0;         // keeps the tensor until it is delivered
   virtual Ticket recv(MessageKey, int peer, Tensor into) = 0;  // posted
-  virtual void wait(Ticket) = 0;     // once per ticket; throws Error when the message has another size
+  // Called once per ticket. Throws Error when the message has another size; by then MPI may have written a
+  // longer one beyond `into`, so that the rank must not go on.
+  virtual void wait(Ticket) = 0;
   virtual bool arrived(Ticket) = 0;  // whether `wait` would return at once; it must still be called
   virtual void progress() {}         // called between the nodes of a stage
   // Called while the rank waits for its own device. It does what `progress` does, but gives the watchdog no
