@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <mutex>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -52,10 +53,18 @@ CutGraph graph_of(const Profile& profile, const PlanOptions& options) {
   return of_loads(options.objective) ? without_idle_ends(graph, profile, options) : graph;
 }
 
+// It takes a second to find that there are more than a million down-sets, and many searches ask: one for each
+// policy, and again under other limits.
 std::optional<AntichainDag> whole_lattice(const CutGraph& graph, int64_t max_states) {
-  std::optional<ChainCover> cover = chain_cover(graph);
-  if (!cover) return std::nullopt;
-  return AntichainDag::build(graph, std::move(*cover), max_states);
+  static std::mutex mutex;
+  static std::set<std::pair<std::vector<std::vector<int>>, int64_t>> known_to_have_more;
+  const std::pair asked(graph.inputs, max_states);
+  if (const std::scoped_lock lock(mutex); known_to_have_more.contains(asked)) return std::nullopt;
+  std::optional<AntichainDag> lattice;
+  if (std::optional<ChainCover> cover = chain_cover(graph))
+    lattice = AntichainDag::build(graph, std::move(*cover), max_states);
+  if (const std::scoped_lock lock(mutex); !lattice) known_to_have_more.insert(asked);
+  return lattice;
 }
 
 // Returns a bound that holds where nothing up to `below` was found.
@@ -121,8 +130,11 @@ void AntichainSearch::list_lattices() {
 const AntichainDag* AntichainSearch::contracted() {
   if (std::exchange(tried_to_contract_, true)) return contracted_.get();
   const int64_t most_ns = bound_without_search_ns(profile_, options_, device_counts().back()) / 16;
-  for (Contraction how : {Contraction::chains, Contraction::chains_and_branches}) {
-    std::optional<AntichainDag> lattice = whole_lattice(contract(graph_, how, most_ns), options_.max_states);
+  const CutGraph graphs[] = {without_idle_ends(graph_, profile_, options_),
+                             contract(graph_, Contraction::chains, most_ns),
+                             contract(graph_, Contraction::chains_and_branches, most_ns)};
+  for (const CutGraph& graph : graphs) {
+    std::optional<AntichainDag> lattice = whole_lattice(graph, options_.max_states);
     if (!lattice) continue;
     contracted_ = std::make_unique<AntichainDag>(std::move(*lattice));
     break;

@@ -190,6 +190,20 @@ TEST(AntichainPlanner, BeyondMaxStatesItTakesTheBestOfSeveralOrdersAndTellsTheGa
   EXPECT_GT(proved, 20);
 }
 
+// Each idle end doubles the down-sets, and with 24 of them nobody lists those.
+TEST(AntichainPlanner, IdleEndsCostNothing) {
+  for (int seed = 0; seed < 20; ++seed) {
+    Profile profile = random_network(uint64_t(seed), 12);
+    const int stages = std::min(3, compute_nodes(profile));
+    const PlanOptions options = {.stages = stages, .objective = Objective::compute, .max_states = 10'000};
+    const Plan without = plan_antichain(profile, options);
+    for (int end = 0, last = int(profile.nodes.size()) - 1; end < 24; ++end) add(profile, {last}, 0, 0, 0);
+    const Plan plan = plan_antichain(profile, options);
+    validate(plan, profile);
+    EXPECT_LE(plan.bottleneck_s, without.bottleneck_s) << "seed " << seed;
+  }
+}
+
 TEST(AntichainPlanner, TransfersMoveACutToWhereLessCrosses) {
   Profile profile;
   int x = add(profile, {}, 100, 0, 10);
