@@ -90,8 +90,11 @@ void print(const Profile& profile) {
       milliseconds(sum.backward_weight_s), milliseconds(sum.update_s), mebibytes(sum.param_bytes),
       mebibytes(sum.slot_bytes()));
   if (profile.link.bytes_per_s > 0) {
-    fmt::print("Link between ranks  {:>8.2f} GB/s, latency {:.1f} us{}\n", profile.link.bytes_per_s * 1e-9,
+    fmt::print("Link between ranks  {:>8.2f} GB/s, latency {:.1f} us{}{}\n", profile.link.bytes_per_s * 1e-9,
                profile.link.latency_s * 1e6,
+               profile.link.core_share > 0
+                   ? fmt::format(", which takes {:.0f} % of a rank's core", 100 * profile.link.core_share)
+                   : "",
                profile.link_way.empty() ? "" : fmt::format(": {}", profile.link_way));
   }
 }

@@ -24,7 +24,9 @@ std::string words(const Link& link) {
   const std::string speed =
       link.bytes_per_s > 0 ? fmt::format("{:.4g} {}", link.bytes_per_s / unit, unit > 1e6 ? "GB/s" : "MB/s")
                            : "infinitely fast";
-  return fmt::format("{}, latency {:.4g} us", speed, link.latency_s * 1e6);
+  const std::string share =
+      link.core_share > 0 ? fmt::format(", {:.0f} % of a rank's core", 100 * link.core_share) : "";
+  return fmt::format("{}, latency {:.4g} us{}", speed, link.latency_s * 1e6, share);
 }
 
 std::string words(const Cluster& cluster) {

@@ -156,9 +156,15 @@ int64_t slots_to_share_out(const ProfileNode& node) {
   return bytes;
 }
 
-UpdateTimes update_times(double update_s, double all_reduce_s, int replicas, bool sharded) {
-  if (!sharded || replicas == 1) return {.reduce_s = all_reduce_s, .update_s = update_s};
-  return {.reduce_s = all_reduce_s / 2, .update_s = update_s / replicas, .gather_s = all_reduce_s / 2};
+UpdateTimes update_times(double update_s, double backward_s, int64_t param_bytes, int replicas,
+                         const Link& link, bool sharded) {
+  UpdateTimes times{.reduce_s = all_reduce_s(param_bytes, replicas, link), .update_s = update_s};
+  if (sharded && replicas > 1) {
+    times.gather_s = times.reduce_s /= 2;
+    times.update_s /= replicas;
+  }
+  times.update_s += link.core_share * std::min(times.reduce_s, backward_s);
+  return times;
 }
 
 int one_f_one_b_in_flight(const PipelinePlace& at) {

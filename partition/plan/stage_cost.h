@@ -122,7 +122,10 @@ struct UpdateTimes {
   double update_s = 0;  // on a device of speed 1
   double gather_s = 0;  // sending the weights after the update
 };
-UpdateTimes update_times(double update_s, double all_reduce_s, int replicas, bool sharded);
+// While the last backward computes beside the all-reduce, the link takes its share of the core from it, which
+// counts as time of the update.
+UpdateTimes update_times(double update_s, double backward_s, int64_t param_bytes, int replicas, const Link&,
+                         bool sharded);
 
 // The number of micro-batches that a rank has begun and not finished depends on its place in the pipeline.
 struct PipelinePlace {

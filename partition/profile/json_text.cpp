@@ -29,14 +29,20 @@ double seconds_from_us(const JsonReader& field) { return seconds_from(field, 1e6
 double seconds_from_ms(const JsonReader& field) { return seconds_from(field, 1e3); }
 
 std::string to_json(const Link& link) {
-  return fmt::format(R"({{"bytes_per_s": {}, "latency_us": {}}})", link.bytes_per_s,
-                     json_microseconds(link.latency_s));
+  return fmt::format(R"({{"bytes_per_s": {}, "latency_us": {}{}}})", link.bytes_per_s,
+                     json_microseconds(link.latency_s),
+                     link.core_share > 0 ? fmt::format(R"(, "core_share": {:.3f})", link.core_share) : "");
 }
 
 Link link_from_json(JsonReader field) {
   Link link;
   link.bytes_per_s = field.at("bytes_per_s").number();
   link.latency_s = seconds_from_us(field.at("latency_us"));
+  if (field.has("core_share")) {
+    const JsonReader share = field.at("core_share");
+    link.core_share = share.number();
+    if (link.core_share > 1) share.fail(fmt::format("{} is more than a whole core", link.core_share));
+  }
   field.done();
   return link;
 }

@@ -25,7 +25,7 @@ std::string json_milliseconds(double seconds);  // six decimals
 double seconds_from_us(const JsonReader&);
 double seconds_from_ms(const JsonReader&);
 
-// Writes {"bytes_per_s": …, "latency_us": …}.
+// Writes {"bytes_per_s": …, "latency_us": …, "core_share": …}, the last where it is not 0.
 std::string to_json(const Link&);
 Link link_from_json(JsonReader);
 

@@ -19,6 +19,21 @@ namespace antichain {
 namespace {
 
 constexpr int64_t small_bytes = 64, large_bytes = 4 << 20;
+constexpr int messages_beside_work = 4;
+
+// Computing is what takes a millisecond or so in the core's own cache.
+class Work {
+ public:
+  void operator()() {
+    for (int pass = 0; pass < 100; ++pass)
+      for (float& x : numbers_) x = 0.5f * x + 0.5f;
+    sink_ = numbers_.front();
+  }
+
+ private:
+  std::vector<float> numbers_ = std::vector<float>(1 << 15, 0);
+  volatile float sink_ = 0;
+};
 
 // An End is one end of the link: a rank, its device and its neighbour.
 class End {
@@ -40,6 +55,34 @@ class End {
       seconds.push_back(seconds_since(start) / (cross ? 1 : 2));
     }
     return median(seconds);
+  }
+
+  // Returns the share of its core that a rank loses while messages cross, or 0 where a device sends them. The
+  // neighbour calls this, too.
+  double core_share() {
+    if (step_ || transport_.ordered()) return 0;
+    Work work;
+    std::vector<double> seconds;
+    for (int i = 0; i < 101; ++i) {
+      const auto start = std::chrono::steady_clock::now();
+      work();
+      seconds.push_back(seconds_since(start));
+    }
+    const double work_s = median(seconds);
+    const auto tensor = [&] { return device_.tensor({{large_bytes}, DType::u8}); };
+    std::vector<Transport::Ticket> tickets;
+    double worked_s = 0;
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < messages_beside_work; ++i) {
+      tickets.push_back(transport_.recv({}, peer_, tensor()));
+      transport_.send({}, peer_, tensor());
+    }
+    for (const Transport::Ticket ticket : tickets) {
+      for (; !transport_.arrived(ticket); transport_.progress()) work(), worked_s += work_s;
+      transport_.wait(ticket);
+    }
+    transport_.flush();
+    return std::clamp(1 - worked_s / seconds_since(start), 0., 1.);
   }
 
  private:
@@ -74,19 +117,21 @@ Link measure_link(Transport& transport, const Context& context) {
   Link slowest;
   for (int low = 0; low + 1 < transport.size(); ++low) {
     transport.job().barrier();
-    std::string mine = "0 0";
+    const bool between_hosts = transport.job().local_size() < transport.size();
+    std::string mine = "0 0 0";
     if (transport.rank() == low || transport.rank() == low + 1) {
       End end(transport, context, transport.rank() == low ? low + 1 : low);
       end.one_way_s(large_bytes, 3, false);  // a warm-up: touches the memory and opens the connection
       const double small_s = end.one_way_s(small_bytes, 101, false);
       const double large_s = end.one_way_s(large_bytes, 15, true);
-      mine = fmt::format("{} {}", small_s, large_s);
+      mine = fmt::format("{} {} {}", small_s, large_s, between_hosts ? end.core_share() : 0);
     }
     std::istringstream in(transport.job().broadcast(mine, low));
-    double small_s = 0, large_s = 0;
-    in >> small_s >> large_s;
+    double small_s = 0, large_s = 0, core_share = 0;
+    in >> small_s >> large_s >> core_share;
     const Link link = link_between(small_s, large_s, large_bytes);
     slowest.latency_s = std::max(slowest.latency_s, link.latency_s);
+    slowest.core_share = std::max(slowest.core_share, core_share);
     if (low == 0 || link.bytes_per_s < slowest.bytes_per_s) slowest.bytes_per_s = link.bytes_per_s;
   }
   return slowest;

@@ -179,9 +179,8 @@ void StepEstimate::set(const StageSums& sums) {
     const StageSum& sum = sums.stages[s];
     stage.times = stage_times(sum, stage.fastest);
     stage.overhead_s = sum.overhead_s;
-    const UpdateTimes times =
-        update_times(stage.times.update_s, all_reduce_s(sum.param_bytes, stage.replicas, *stage.reduce_link),
-                     stage.replicas, sharded_);
+    const UpdateTimes times = update_times(stage.times.update_s, stage.times.backward_s, sum.param_bytes,
+                                           stage.replicas, *stage.reduce_link, sharded_);
     stage.times.update_s = times.update_s;
     stage.reduce_s = times.reduce_s, stage.gather_s = times.gather_s;
     stage.buckets = sums.buckets[s];

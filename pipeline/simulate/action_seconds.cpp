@@ -18,10 +18,10 @@ int device_of(const Plan& plan, int rank, const Cluster& cluster) {
   return device;
 }
 
-double all_reduce_s(const PlanStage& stage, const Plan& plan, int64_t param_bytes, const Cluster& cluster) {
+const Link& link_among(const PlanStage& stage, const Plan& plan, const Cluster& cluster) {
   std::vector<int> devices;
   for (int rank : stage.ranks) devices.push_back(device_of(plan, rank, cluster));
-  return antichain::all_reduce_s(param_bytes, int(devices.size()), cluster.link(devices));
+  return cluster.link(devices);
 }
 
 [[noreturn]] void refuse_barred(const PlanStage& stage, const Plan& plan, const Profile& times) {
@@ -71,8 +71,8 @@ ActionSeconds::ActionSeconds(const Plan& plan, const Profile& profile, const Clu
     for (const Verb verb : {Verb::forward, Verb::backward, Verb::backward_input, Verb::backward_weight})
       s[size_t(verb)] = its.of(verb);
     const UpdateTimes updates =
-        update_times(its.update_s, all_reduce_s(stage, plan, sum.param_bytes, cluster),
-                     int(stage.ranks.size()), plan.shard_optimiser);
+        update_times(its.update_s, its.backward_s, sum.param_bytes, int(stage.ranks.size()),
+                     link_among(stage, plan, cluster), plan.shard_optimiser);
     s[size_t(Verb::update)] = updates.update_s;
     s[size_t(Verb::reduce)] = updates.reduce_s;
     gather_s_.push_back(updates.gather_s);

@@ -18,7 +18,7 @@ using nlohmann::json;
 const char* const sample_cluster = R"({
   "format": "antichain cluster 1",
   "within_node": {"bytes_per_s": 200000000000, "latency_us": 3.000},
-  "between_nodes": {"bytes_per_s": 0, "latency_us": 10.500},
+  "between_nodes": {"bytes_per_s": 0, "latency_us": 10.500, "core_share": 0.250},
   "nodes": [
     {"devices": [{"speed": 1, "memory_bytes": 16000000000, "count": 2}, )"
                                    R"({"speed": 0.5, "memory_bytes": 8}], "count": 2},
@@ -45,6 +45,8 @@ TEST(ClusterJson, SaysWhatThereIs) {
   EXPECT_DOUBLE_EQ(cluster.within_node.latency_s, 3e-6);
   EXPECT_EQ(cluster.between_nodes.bytes_per_s, 0);
   EXPECT_DOUBLE_EQ(cluster.between_nodes.latency_s, 10.5e-6);
+  EXPECT_EQ(cluster.within_node.core_share, 0);
+  EXPECT_EQ(cluster.between_nodes.core_share, 0.25);
 }
 
 TEST(ClusterJson, ComesBackAsTheSameText) {
@@ -155,6 +157,8 @@ TEST(ClusterJson, RefusesNumbersThatNoDeviceHas) {
   }
   expect_has(cluster_refusal([](json& f) { f["within_node"]["bytes_per_s"] = -1; }),
              "within_node.bytes_per_s");
+  expect_has(cluster_refusal([](json& f) { f["between_nodes"]["core_share"] = 1.5; }),
+             "between_nodes.core_share: 1.5 is more than a whole core");
   expect_has(cluster_refusal([](json& f) { f["between_nodes"]["latency_us"] = -1; }),
              "between_nodes.latency_us");
   expect_has(cluster_refusal([](json& f) { f["nodes"][1]["devices"] = json::array(); }),

@@ -51,6 +51,22 @@ TEST(SimulateReplicas, DataParallelIsTheFormula) {
       }
 }
 
+// While the last backward, 7.5 s, computes beside the all-reduce, the link takes its share of the core.
+TEST(SimulateReplicas, ALinkMayTakeAShareOfTheCore) {
+  const Profile profile = chain(3, {.forward_s = 1,
+                                    .backward_input_s = 2,
+                                    .backward_weight_s = 0.5,
+                                    .update_s = 0.25,
+                                    .param_bytes = 100});
+  const Plan plan = replicated(plan_of(profile, {{2, 3, 4}}), {2});
+  const auto step_s = [&](double bytes_per_s, double core_share) {
+    const Link link{.bytes_per_s = bytes_per_s, .core_share = core_share};
+    return simulate(profile, plan, Policy::one_f_one_b, 4, one_link(link)).step_s;
+  };
+  EXPECT_DOUBLE_EQ(step_s(100, 0.25), step_s(100, 0) + 0.25 * 3);  // an all-reduce of 3 s
+  EXPECT_DOUBLE_EQ(step_s(10, 0.25), step_s(10, 0) + 0.25 * 7.5);  // one of 30 s
+}
+
 // 2 stages x 2 replicas, t_f = 1, t_b = 2, messages of 1 s, all-reduce 2 (1/2) 60 / 20 = 3 s, update 0.5 s, M
 // = 3. a2 is there at 3:
 //   rank 0 (0, even)  0F0 0..1  0F2 1..2             0B0 6..8  0B2 9..11  0A 11..14  0U
