@@ -12,8 +12,8 @@ namespace antichain {
 // (pipeline/transport/choose_transport.h). The latency is half the median round trip of 64 bytes. The
 // bandwidth comes from 4 MiB messages that cross, less the latency: in training both directions are used, and
 // what confirms the messages of one takes some of the other. Between hosts the rank computes while some more
-// of them cross, because the network's work is done by its core. Every rank gets the slowest pair's figures. A
-// single rank has a link without cost.
+// of them cross, because the network's work is done by its core. Every rank gets the slowest pair's figures.
+// A single rank has a link without cost.
 Link measure_link(Transport& tensors, const Context&);
 
 // Returns the link on which a message of hardly a byte takes small_s, and one of large_bytes takes large_s.

@@ -63,7 +63,7 @@ class Link:
     def shape(self, mbits):
         for name, device in zip(NAMES, DEVICES):
             run("tc", "-n", name, "qdisc", "replace", "dev", device, "root", "tbf", "rate", f"{mbits}mbit",
-                "burst", "128kb", "latency", "4ms")
+                "burst", mbits * 128, "limit", 1 << 20)  # a millisecond's bytes at once, a MiB waiting
 
     def cut(self):
         run("ip", "-n", NAMES[1], "link", "set", DEVICES[1], "down")
