@@ -128,11 +128,11 @@ TEST_F(GraphProgram, IsTheSameNetworkInEveryCommand) {
   ran("profile --graph net.antichain --batch 16 --microbatches 4 --local 2 --json q.json");
   const Json by_name = read_json("p.json"), profile = read_json("q.json");
   for (const char* same : {"model", "graph_hash"}) EXPECT_EQ(profile.at(same), by_name.at(same));
-  ran("plan --profile q.json --stages 2 --json plan.json");
+  ran("plan --profile q.json --stages 2 --json r.json");
   ran("plan --graph net.antichain --batch 16 --microbatches 4 --stages 2");
-  ran("simulate --profile q.json --plan plan.json");
-  ran("rehearse --profile q.json --plan plan.json --local 2");
-  ran(fmt::format("train --graph net.antichain --profile q.json --plan plan.json --local 2 {}", train_two));
+  ran("simulate --profile q.json --plan r.json");
+  ran("rehearse --profile q.json --plan r.json --local 2");
+  ran(fmt::format("train --graph net.antichain --profile q.json --plan r.json --local 2 {}", train_two));
 
   const std::string info = ran("info --graph net.antichain");
   EXPECT_EQ(info.substr(0, info.find('\n')), ran("info --model resnet20").substr(0, info.find('\n')));
