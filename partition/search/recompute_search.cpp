@@ -23,10 +23,8 @@ constexpr int64_t least_effort = 1000;      // per place
 constexpr int64_t graphs = 8;               // that effort is enough for
 constexpr size_t least_width = 16;          // labels per place
 constexpr size_t most_compared = 50;        // labels that may beat one
-constexpr size_t most_beating = 200;        // states of a graph that may beat one
 constexpr int64_t most_points = 2'000'000;  // of all fronts of a graph
 constexpr int64_t points_of_effort = 8;     // that take as long as a label
-constexpr size_t states_of_label = 4;       // of a graph whose numbers are exact
 constexpr size_t most_weights = 8;          // of a graph
 constexpr size_t most_known = 20'000;       // stages of a fitter
 constexpr double rounding = 1e-9;           // of sums of doubles
@@ -256,7 +254,7 @@ class RecomputeSearch {
             known, [&](int s) { return front.states[size_t(s)].state.beats(next.state); });
         const int to = beating == known.end() ? int(front.states.size()) : *beating;
         if (beating == known.end()) {
-          if (known.size() < most_beating) known.push_back(to);
+          known.push_back(to);
           front.states.push_back({std::move(next.state), next.in_parent, kind});
           come.push_back(next.come);
         }
@@ -267,7 +265,7 @@ class RecomputeSearch {
       states += front.states.size();
       made.graph.before.emplace_back(front.states.size());
     }
-    made.width = std::max(made.width, states / ns_.size() / states_of_label);
+    made.width = std::max(made.width, states / ns_.size());
   }
 
   double cost(const Weight& weight, int i, bool again, int64_t kept_bytes) const {
@@ -530,7 +528,7 @@ class RecomputeSearch {
     }
     part.width *= 2;
     part.fronts = by_time_ && of.unit == 0;
-    part.unit = of.unit == no_budget ? of.ceiling / first_units : by_time_ ? 0 : of.unit / 4;
+    part.unit = by_time_ ? 0 : of.unit == no_budget ? of.ceiling / first_units : of.unit / 4;
     return {part};
   }
 
