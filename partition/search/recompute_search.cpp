@@ -25,9 +25,10 @@ constexpr size_t least_width = 16;          // labels per place
 constexpr size_t most_compared = 50;        // labels that may beat one
 constexpr int64_t most_points = 2'000'000;  // of all fronts of a graph
 constexpr int64_t points_of_effort = 8;     // that take as long as a label
-constexpr size_t most_weights = 8;          // of a graph
-constexpr size_t most_known = 20'000;       // stages of a fitter
-constexpr double rounding = 1e-9;           // of sums of doubles
+constexpr int64_t comparisons_of_effort = 64;
+constexpr size_t most_weights = 8;     // of a graph
+constexpr size_t most_known = 20'000;  // stages of a fitter
+constexpr double rounding = 1e-9;      // of sums of doubles
 
 // A Weight says what a path through the states costs: `of_time` times its nanoseconds and `of_byte` times its
 // kept bytes of a micro-batch.
@@ -157,7 +158,11 @@ class RecomputeSearch {
   // Makes the graph of a subproblem, of what its parent's has left, and finds its bound. Returns whether it
   // may have something better.
   bool relax(Subproblem& made, const StateGraph* parent) {
-    made.unit == 0 ? merge_beaten(made, *parent) : merge_near(made, parent);
+    if (by_time_ && made.unit == 0) {
+      if (!merge_beaten(made, *parent)) return true;
+    } else {
+      merge_near(made, parent);
+    }
     return find_weights(made) && (!made.fronts || find_fronts(made));
   }
 
@@ -212,8 +217,8 @@ class RecomputeSearch {
   // Merges a state into one that beats it and that a cheaper path leads to, by the weight of the parent's
   // best bound. All numbers are exact, so the bound by this weight is that of Lagrange. Paths that are too dear by
   // it are left out, but not those that are by others: the path that a state was merged into may be dearer by
-  // these.
-  void merge_beaten(Subproblem& made, const StateGraph& parent) {
+  // these. Returns whether the effort was enough.
+  bool merge_beaten(Subproblem& made, const StateGraph& parent) {
     struct Next {
       RecomputeState state;
       int in_parent = 0, from = 0;
@@ -246,12 +251,14 @@ class RecomputeSearch {
       std::ranges::stable_sort(all, {}, &Next::come);
       front = {}, come.clear();
       std::vector<std::vector<int>> alike;  // by kind
+      int64_t compared = 0;
       for (Next& next : all) {
+        if (compared / comparisons_of_effort > effort_) return effort_ = 0, false;
         const int kind = front.kind_of(next.state.key());
         alike.resize(front.kinds.size());
         std::vector<int>& known = alike[size_t(kind)];
         const auto beating = std::ranges::find_if(
-            known, [&](int s) { return front.states[size_t(s)].state.beats(next.state); });
+            known, [&](int s) { return ++compared, front.states[size_t(s)].state.beats(next.state); });
         const int to = beating == known.end() ? int(front.states.size()) : *beating;
         if (beating == known.end()) {
           known.push_back(to);
@@ -261,11 +268,13 @@ class RecomputeSearch {
         StateGraph::State& its = made.graph.before[size_t(i)][size_t(next.from)];
         its.to[next.again] = to, its.kept_bytes[next.again] = next.kept_bytes;
       }
-      effort_ -= int64_t(front.states.size());
+      effort_ -= int64_t(front.states.size()) + compared / comparisons_of_effort;
+      if (effort_ <= 0) return false;
       states += front.states.size();
       made.graph.before.emplace_back(front.states.size());
     }
     made.width = std::max(made.width, states / ns_.size());
+    return true;
   }
 
   double cost(const Weight& weight, int i, bool again, int64_t kept_bytes) const {
@@ -598,8 +607,11 @@ RecomputeFind StageFitter::choose(const std::vector<int>& nodes, const StageSeat
     for (size_t i = 0; i < nodes.size(); ++i)
       order.places[i].forward_s =
           kinds_[size_t(seat.profile)].profile->nodes[size_t(nodes[i])].cost.forward_s;
-  const RecomputeRequest request{
-      .in_flight = seat.in_flight, .budget_bytes = budget, .speed = seat.speed, .effort = effort_};
+  RecomputeRequest request{.in_flight = seat.in_flight, .budget_bytes = budget, .speed = seat.speed};
+  const auto computes = [](const ProfileNode& node) { return node.role != Role::input; };
+  if (std::ranges::count_if(profile_.nodes, computes) == int64_t(nodes.size()))
+    return least_time(order, request);
+  request.effort = effort_;
   RecomputeFind found = least_time(order, request);
   effort_ = std::max<int64_t>(0, effort_ - found.labels);
   return found;

@@ -63,7 +63,8 @@ struct StageSeat {
 
 // A StageFitter answers the same questions for stages of one network and the memory of a device. All searches
 // for one plan share one. It remembers what it found, and for each of the two questions all stages together
-// get the effort of one request, so that a search which tries many cuts ends.
+// get one effort, so that a search which tries many cuts ends. Only the whole network in one stage has that of
+// a request.
 class StageFitter {
  public:
   // Keeps a reference to the profile. `sharded` says whether replicas share out the optimiser's state, and
@@ -93,8 +94,7 @@ class StageFitter {
   std::vector<std::vector<int>> consumers_;
   mutable std::map<Stage, RecomputeFind> known_;
   mutable std::map<Stage, Least> known_least_;
-  // This effort is left.
-  mutable int64_t effort_ = RecomputeRequest().effort, effort_for_least_ = RecomputeRequest().effort;
+  mutable int64_t effort_ = 3'000'000, effort_for_least_ = 3'000'000;  // what is left of it
 };
 
 }  // namespace antichain
