@@ -17,15 +17,18 @@ namespace antichain {
 namespace {
 
 constexpr int64_t no_budget = std::numeric_limits<int64_t>::max() / 4;
-constexpr int halvings = 8;             // of the budget, for the first ranges of working sets
-constexpr int first_units = 4;          // in a range
-constexpr int64_t least_effort = 1000;  // per place
-constexpr int64_t graphs = 8;           // that effort is enough for
-constexpr size_t least_width = 16;      // labels per place
-constexpr size_t most_compared = 50;    // labels that may beat one
-constexpr size_t most_weights = 8;      // of a graph
-constexpr size_t most_known = 20'000;   // stages of a fitter
-constexpr double rounding = 1e-9;       // of sums of doubles
+constexpr int halvings = 8;                 // of the budget, for the first ranges of working sets
+constexpr int first_units = 4;              // in a range
+constexpr int64_t least_effort = 1000;      // per place
+constexpr int64_t graphs = 8;               // that effort is enough for
+constexpr size_t least_width = 16;          // labels per place
+constexpr size_t most_compared = 50;        // labels that may beat one
+constexpr int64_t most_points = 2'000'000;  // of all fronts of a graph
+constexpr int64_t points_of_effort = 8;     // that take as long as a label
+constexpr int64_t comparisons_of_effort = 64;
+constexpr size_t most_weights = 8;     // of a graph
+constexpr size_t most_known = 20'000;  // stages of a fitter
+constexpr double rounding = 1e-9;      // of sums of doubles
 
 // A Weight says what a path through the states costs: `of_time` times its nanoseconds and `of_byte` times its
 // kept bytes of a micro-batch.
@@ -43,7 +46,12 @@ struct StateGraph {
   };
   std::vector<std::vector<State>> before;
   std::vector<Weight> weights;
+  size_t best = 0;                                     // the weight of the best bound
   std::vector<std::vector<std::vector<double>>> rest;  // by weight: of the cheapest path to the end
+  // By place and state: kept bytes and nanoseconds of the paths to the end that may be the best. Bytes
+  // ascend, and nanoseconds descend.
+  using Front = std::vector<std::pair<int64_t, int64_t>>;
+  std::vector<std::vector<Front>> fronts;  // may be missing
 };
 
 // A Subproblem asks for choices whose largest working set is in a range.
@@ -51,6 +59,7 @@ struct Subproblem {
   int64_t floor = 0, ceiling = 0;
   int64_t unit = 0;  // bytes that differ by less may be one state; 0: none may
   size_t width = least_width;
+  bool fronts = false;  // whether its graph has them, where they are not too many
   StateGraph graph = {};
   double bound = 0;  // of what is minimised
 };
@@ -110,10 +119,11 @@ class RecomputeSearch {
     std::vector<Reached> states;
     std::unordered_map<std::string, int> kinds, known;
 
+    int kind_of(const std::string& key) { return kinds.try_emplace(key, int(kinds.size())).first->second; }
     // Returns its number, and whether it is new.
     std::pair<int, bool> add(RecomputeState state, int in_graph) {
       std::string key = state.key();
-      const int kind = kinds.try_emplace(key, int(kinds.size())).first->second;
+      const int kind = kind_of(key);
       if (unit < no_budget) state.write_bytes(unit, key);
       key.append(reinterpret_cast<const char*>(&in_graph), sizeof in_graph);
       const auto [same, fresh] = known.try_emplace(std::move(key), int(states.size()));
@@ -145,10 +155,20 @@ class RecomputeSearch {
     return bound(weight, total, working) * (1 - rounding) <= double(most_ns_);
   }
 
-  // Makes the graph of a subproblem, of what its parent's has left, and finds its bound. States of one have
-  // the same state of the parent's. Where a place has many, those that come later and differ in bytes alone
-  // are one. Returns whether it may have something better.
+  // Makes the graph of a subproblem, of what its parent's has left, and finds its bound. Returns whether it
+  // may have something better.
   bool relax(Subproblem& made, const StateGraph* parent) {
+    if (by_time_ && made.unit == 0) {
+      if (!merge_beaten(made, *parent)) return true;
+    } else {
+      merge_near(made, parent);
+    }
+    return find_weights(made) && (!made.fronts || find_fronts(made));
+  }
+
+  // States of one have the same state of the parent's. Where a place has many, those that come later and
+  // differ in bytes alone are one.
+  void merge_near(Subproblem& made, const StateGraph* parent) {
     const size_t weights = parent ? parent->weights.size() : 0;
     Front front;
     front.add(steps_.first(), 0);
@@ -173,8 +193,7 @@ class RecomputeSearch {
           bool may = true;
           for (size_t w = 0; w < weights && may; ++w) {
             const Weight& weight = parent->weights[w];
-            comes[w] = come[s][w] + weight.of_byte * double(step.kept_bytes);
-            if (again) comes[w] += weight.of_time * double(ns_[size_t(i)]);
+            comes[w] = come[s][w] + cost(weight, i, again, step.kept_bytes);
             may = good(weight, comes[w] + parent->rest[w][size_t(i) + 1][size_t(in_parent)], made.floor);
           }
           if (!may) continue;
@@ -193,7 +212,140 @@ class RecomputeSearch {
       made.graph.before.emplace_back(front.states.size());
     }
     made.width = std::max(made.width, states / ns_.size());
-    return find_weights(made);
+  }
+
+  // Merges a state into one that beats it and that a cheaper path leads to, by the weight of the parent's
+  // best bound. All numbers are exact, so the bound by this weight is that of Lagrange. Paths that are too dear by
+  // it are left out, but not those that are by others: the path that a state was merged into may be dearer by
+  // these. Returns whether the effort was enough.
+  bool merge_beaten(Subproblem& made, const StateGraph& parent) {
+    struct Next {
+      RecomputeState state;
+      int in_parent = 0, from = 0;
+      bool again = false;
+      int64_t kept_bytes = 0;
+      double come = 0;  // of the cheapest path from the beginning
+    };
+    const Weight& weight = parent.weights[parent.best];
+    const std::vector<std::vector<double>>& rest = parent.rest[parent.best];
+    Front front;
+    front.add(steps_.first(), 0);
+    std::vector<double> come = {0};
+    made.graph.before = {{{}}};
+    size_t states = 1;
+    for (int i = 0; i <= order_.size(); ++i) {
+      std::vector<Next> all;
+      for (size_t s = 0; s < front.states.size(); ++s)
+        for (const bool again : {false, true}) {
+          const Reached& from = front.states[s];
+          const int in_parent = parent.before[size_t(i)][size_t(from.in_graph)].to[again];
+          if (in_parent < 0) continue;
+          Next next{.state = from.state, .in_parent = in_parent, .from = int(s), .again = again};
+          const RecomputeStep step = steps_.step(next.state, i, again, made.floor);
+          if (step.working_bytes > made.ceiling) continue;
+          next.kept_bytes = step.kept_bytes;
+          next.come = come[s] + cost(weight, i, again, step.kept_bytes);
+          if (good(weight, next.come + rest[size_t(i) + 1][size_t(in_parent)], made.floor))
+            all.push_back(std::move(next));
+        }
+      std::ranges::stable_sort(all, {}, &Next::come);
+      front = {}, come.clear();
+      std::vector<std::vector<int>> alike;  // by kind
+      int64_t compared = 0;
+      for (Next& next : all) {
+        if (compared / comparisons_of_effort > effort_) return effort_ = 0, false;
+        const int kind = front.kind_of(next.state.key());
+        alike.resize(front.kinds.size());
+        std::vector<int>& known = alike[size_t(kind)];
+        const auto beating = std::ranges::find_if(
+            known, [&](int s) { return ++compared, front.states[size_t(s)].state.beats(next.state); });
+        const int to = beating == known.end() ? int(front.states.size()) : *beating;
+        if (beating == known.end()) {
+          known.push_back(to);
+          front.states.push_back({std::move(next.state), next.in_parent, kind});
+          come.push_back(next.come);
+        }
+        StateGraph::State& its = made.graph.before[size_t(i)][size_t(next.from)];
+        its.to[next.again] = to, its.kept_bytes[next.again] = next.kept_bytes;
+      }
+      effort_ -= int64_t(front.states.size()) + compared / comparisons_of_effort;
+      if (effort_ <= 0) return false;
+      states += front.states.size();
+      made.graph.before.emplace_back(front.states.size());
+    }
+    made.width = std::max(made.width, states / ns_.size());
+    return true;
+  }
+
+  double cost(const Weight& weight, int i, bool again, int64_t kept_bytes) const {
+    return weight.of_time * (again ? double(ns_[size_t(i)]) : 0) + weight.of_byte * double(kept_bytes);
+  }
+
+  // Returns, by place and state, what the cheapest path from the beginning costs.
+  std::vector<std::vector<double>> cheapest_to(const StateGraph& graph, const Weight& weight) const {
+    std::vector<std::vector<double>> come;
+    for (const std::vector<StateGraph::State>& place : graph.before)
+      come.emplace_back(place.size(), double(no_budget));
+    come[0][0] = 0;
+    for (int i = 0; i <= order_.size(); ++i)
+      for (size_t s = 0; s < graph.before[size_t(i)].size(); ++s)
+        for (const bool again : {false, true}) {
+          const StateGraph::State& state = graph.before[size_t(i)][s];
+          if (state.to[again] < 0) continue;
+          double& its = come[size_t(i) + 1][size_t(state.to[again])];
+          its = std::min(its, come[size_t(i)][s] + cost(weight, i, again, state.kept_bytes[again]));
+        }
+    return come;
+  }
+
+  // Finds the fronts of a graph, where they are not too many points. Returns whether it may have something
+  // better.
+  bool find_fronts(Subproblem& made) {
+    StateGraph& graph = made.graph;
+    std::vector<std::vector<std::vector<double>>> come;  // by weight
+    for (const Weight& weight : graph.weights) come.push_back(cheapest_to(graph, weight));
+    std::vector<std::vector<StateGraph::Front>> fronts(graph.before.size());
+    fronts.back() = {graph.before.back().size(), StateGraph::Front{{0, 0}}};
+    int64_t points = 0;
+    for (size_t i = graph.before.size() - 1; i-- > 0;)
+      for (size_t s = 0; s < graph.before[i].size(); ++s) {
+        const StateGraph::State& state = graph.before[i][s];
+        StateGraph::Front all, best;
+        for (const bool again : {false, true}) {
+          if (state.to[again] < 0) continue;
+          for (const auto& [kept_behind, ns_behind] : fronts[i + 1][size_t(state.to[again])]) {
+            const int64_t kept = kept_behind + state.kept_bytes[again], ns = ns_behind + (again ? ns_[i] : 0);
+            bool may = true;
+            for (size_t w = 0; w < come.size() && may; ++w) {
+              const Weight& weight = graph.weights[w];
+              const double total = weight.of_time * double(ns) + weight.of_byte * double(kept);
+              may = good(weight, come[w][i][s] + total, made.floor);
+            }
+            if (may) all.emplace_back(kept, ns);
+          }
+        }
+        std::ranges::sort(all);
+        for (const auto& point : all)
+          if (best.empty() || point.second < best.back().second) best.push_back(point);
+        points += int64_t(best.size());
+        fronts[i].push_back(std::move(best));
+        if (points > most_points) {
+          effort_ -= points / points_of_effort;
+          return true;
+        }
+      }
+    effort_ -= points / points_of_effort;
+    graph.fronts = std::move(fronts);
+    const int64_t kept = (budget_ - made.floor) / request_.in_flight;
+    made.bound = std::max(made.bound, double(least_ns(graph.fronts[0][0], kept)));
+    return made.bound <= most();
+  }
+
+  // Returns the least time of those that keep no more.
+  static int64_t least_ns(const StateGraph::Front& front, int64_t kept) {
+    const auto more =
+        std::ranges::upper_bound(front, kept, {}, [](const auto& point) { return point.first; });
+    return more == front.begin() ? no_budget : std::prev(more)->second;
   }
 
   // Adds the cheapest paths by a weight, and considers the one from the beginning. Returns its nanoseconds
@@ -204,8 +356,7 @@ class RecomputeSearch {
     const auto value = [&](size_t i, size_t s, bool again) {
       const StateGraph::State& state = graph.before[i][s];
       if (state.to[again] < 0) return double(no_budget);
-      return rest[i + 1][size_t(state.to[again])] + weight.of_time * (again ? double(ns_[i]) : 0) +
-             weight.of_byte * double(state.kept_bytes[again]);
+      return rest[i + 1][size_t(state.to[again])] + cost(weight, int(i), again, state.kept_bytes[again]);
     };
     for (size_t i = graph.before.size() - 1; i-- > 0;)
       for (size_t s = 0; s < graph.before[i].size(); ++s)
@@ -239,12 +390,13 @@ class RecomputeSearch {
       return true;
     }
     auto [fast_ns, most] = weigh(graph, {1, 0});
-    made.bound = double(fast_ns);
+    made.bound = double(fast_ns), graph.best = 1;
     while (!fits(double(most), made.floor) && graph.weights.size() < most_weights) {
       const double price = double(slow_ns - fast_ns) / double(most - least);
       const auto [ns, kept] = weigh(graph, {1, price});
       const double total = double(ns) + price * double(kept);
-      made.bound = std::max(made.bound, bound({1, price}, total, made.floor));
+      if (const double its = bound({1, price}, total, made.floor); its >= made.bound)
+        made.bound = its, graph.best = graph.weights.size() - 1;
       if (total >= double(fast_ns) + price * double(most) - 1) break;
       fits(double(kept), made.floor) ? std::tie(slow_ns, least) = std::tie(ns, kept)
                                      : std::tie(fast_ns, most) = std::tie(ns, kept);
@@ -304,7 +456,11 @@ class RecomputeSearch {
       if (!good(weight, total, working)) return false;
       if (weight.of_time > 0 || !by_time_) label.rank = std::max(label.rank, bound(weight, total, working));
     }
-    return true;
+    if (in.graph.fronts.empty()) return true;
+    const int64_t kept = (budget_ - working) / request_.in_flight - label.kept,
+                  ns = label.ns + least_ns(in.graph.fronts[size_t(next)][size_t(in_graph)], kept);
+    label.rank = std::max(label.rank, double(ns));
+    return ns <= most_ns_;
   }
 
   // Drops labels that are beaten, and, where there are too many, those that promise least.
@@ -380,7 +536,8 @@ class RecomputeSearch {
       return {part, other};
     }
     part.width *= 2;
-    part.unit = of.unit == no_budget ? of.ceiling / first_units : of.unit / 4;
+    part.fronts = by_time_ && of.unit == 0;
+    part.unit = by_time_ ? 0 : of.unit == no_budget ? of.ceiling / first_units : of.unit / 4;
     return {part};
   }
 
@@ -450,8 +607,11 @@ RecomputeFind StageFitter::choose(const std::vector<int>& nodes, const StageSeat
     for (size_t i = 0; i < nodes.size(); ++i)
       order.places[i].forward_s =
           kinds_[size_t(seat.profile)].profile->nodes[size_t(nodes[i])].cost.forward_s;
-  const RecomputeRequest request{
-      .in_flight = seat.in_flight, .budget_bytes = budget, .speed = seat.speed, .effort = effort_};
+  RecomputeRequest request{.in_flight = seat.in_flight, .budget_bytes = budget, .speed = seat.speed};
+  const auto computes = [](const ProfileNode& node) { return node.role != Role::input; };
+  if (std::ranges::count_if(profile_.nodes, computes) == int64_t(nodes.size()))
+    return least_time(order, request);
+  request.effort = effort_;
   RecomputeFind found = least_time(order, request);
   effort_ = std::max<int64_t>(0, effort_ - found.labels);
   return found;

@@ -4,11 +4,12 @@
 //
 // It goes through the stage's order and keeps, for everything that later nodes can tell apart
 // (recompute_state.h), the Pareto set of time, kept bytes and working sets. Bounds rule out most of it. They
-// come from a graph in which states that differ by few bytes are one, at the best prices of a byte. Where
-// too many labels are left, the range of the largest working set is divided, or the graph tells more states
-// apart, the most promising part first. Choosing what to keep on a chain by dynamic programming is due to
-// Beaumont, Eyraud-Dubois, Herrmann, Joly, Shilova, "Optimal Checkpointing for Heterogeneous Chains", ACM
-// Transactions on Mathematical Software 2024.
+// come from graphs in which states are one: at first those that differ by few bytes, and then those that are
+// beaten at the best price of a byte. Where too many labels are left, the range of the largest working set is
+// divided, or the graph tells more states apart, the most promising part first; at last each state has the
+// front of all paths from it. Choosing what to keep on a chain by dynamic programming is due to Beaumont,
+// Eyraud-Dubois, Herrmann, Joly, Shilova, "Optimal Checkpointing for Heterogeneous Chains", ACM Transactions
+// on Mathematical Software 2024.
 #pragma once
 
 #include <compare>
@@ -43,7 +44,7 @@ struct RecomputeRequest {
   int in_flight = 1;           // micro-batches
   int64_t budget_bytes = 0;    // for RecomputeChoice::bytes
   double speed = 1;            // of the device
-  int64_t effort = 3'000'000;  // labels and states, two seconds, after which a choice is not proved
+  int64_t effort = 8'000'000;  // labels and states, five seconds, after which a choice is not proved
 };
 
 // Looks for the choice that takes least time within the budget.
@@ -62,7 +63,8 @@ struct StageSeat {
 
 // A StageFitter answers the same questions for stages of one network and the memory of a device. All searches
 // for one plan share one. It remembers what it found, and for each of the two questions all stages together
-// get the effort of one request, so that a search which tries many cuts ends.
+// get one effort, so that a search which tries many cuts ends. Only the whole network in one stage has that of
+// a request.
 class StageFitter {
  public:
   // Keeps a reference to the profile. `sharded` says whether replicas share out the optimiser's state, and
@@ -92,8 +94,7 @@ class StageFitter {
   std::vector<std::vector<int>> consumers_;
   mutable std::map<Stage, RecomputeFind> known_;
   mutable std::map<Stage, Least> known_least_;
-  // This effort is left.
-  mutable int64_t effort_ = RecomputeRequest().effort, effort_for_least_ = RecomputeRequest().effort;
+  mutable int64_t effort_ = 3'000'000, effort_for_least_ = 3'000'000;  // what is left of it
 };
 
 }  // namespace antichain

@@ -89,6 +89,71 @@ RecomputeSteps::RecomputeSteps(const StageOrder& order) : order_(order) {
   for (int i = 0; i <= n; ++i)
     for (int t = 0; t < int(order.tensors.size()); ++t)
       if ((t < i || t >= n) && order.tensors[size_t(t)].last_reader >= i) open_[size_t(i)].push_back(t);
+  readers_.resize(order.tensors.size());
+  for (int i = 0; i < n; ++i)
+    for (const int t : order.places[size_t(i)].inputs) readers_[size_t(t)].push_back(i);
+  rest_.resize(size_t(n) + 1);
+  for (int i = 0; i < n; ++i) {
+    int64_t kept = 0, excess = 0;
+    for (int m = i; m < n; ++m) {
+      const StageOrder::Place& place = order.places[size_t(m)];
+      int64_t passing = order.tensors[size_t(m)].bytes;
+      for (const int t : open_[size_t(m)])
+        if (t < n && !order.tensors[size_t(t)].reread && order.tensors[size_t(t)].there(m))
+          passing += order.tensors[size_t(t)].bytes;
+      kept += place.kept_bytes, excess = std::max(excess, passing);
+      rest_[size_t(i)] =
+          std::max(rest_[size_t(i)], kept + std::max(place.gradient_bytes, place.come_bytes + excess));
+    }
+  }
+}
+
+// Returns what the working sets that are not certain behind place i have at most.
+int64_t RecomputeSteps::most_later(const RecomputeState& state, int i) const {
+  int64_t all = state.bytes, excess = std::max(state.excess, state.beyond);
+  int64_t beside = std::max(rest_[size_t(i) + 1], order_.places[size_t(i)].come_bytes);
+  for (const RecomputeState::Closed& segment : state.closed) {
+    all += segment.bytes;
+    excess = std::max(excess, segment.excess), beside = std::max(beside, segment.beside);
+  }
+  return all + excess + beside;
+}
+
+// Closed segments of which one and the same place reads, and none behind it, are there together from then on,
+// or neither is. They become one, with the earlier `until`: `beside` is of the places behind the later one,
+// and of those between less what is not there yet. A third segment must not end between them.
+void RecomputeSteps::join_alike(RecomputeState& state, int i) const {
+  constexpr int none = -1, several = -2;
+  if (state.closed.size() < 2) return;
+  std::vector<int> reader(state.closed.size(), none);  // twice that, and 1 more where it reads again
+  for (size_t s = 0; s < state.where.size(); ++s) {
+    if (state.where[s] < closed) continue;
+    const int tensor = open_[size_t(i) + 1][s];
+    const std::vector<int>& readers = readers_[size_t(tensor)];
+    const int next = *std::ranges::upper_bound(readers, i);
+    const int its = next < readers.back() ? several : 2 * next + int(order_.tensors[size_t(tensor)].reread);
+    int& known = reader[size_t(state.where[s] - closed)];
+    known = known == none || known == its ? its : several;
+  }
+  for (size_t l = state.closed.size(); l-- > 1;)
+    for (size_t k = l; k-- > 0;) {
+      if (reader[k] < 0 || reader[k] != reader[l]) continue;
+      const bool ordered = state.closed[k].until <= state.closed[l].until;
+      const RecomputeState::Closed early = state.closed[ordered ? k : l],
+                                   late = state.closed[ordered ? l : k];
+      bool between = false;
+      for (size_t m = 0; m < state.closed.size(); ++m)
+        between |=
+            m != k && m != l && state.closed[m].until >= early.until && state.closed[m].until < late.until;
+      if (between) continue;
+      state.closed[k] = {.bytes = early.bytes + late.bytes,
+                         .excess = std::max(early.excess, late.excess),
+                         .beside = std::max({late.beside, early.beside - late.bytes, int64_t(-1)}),
+                         .until = early.until};
+      rename(state, char(closed + int(l)), char(closed + int(k)));
+      remove(state, l);
+      break;
+    }
 }
 
 RecomputeState RecomputeSteps::first() const {
@@ -199,10 +264,16 @@ RecomputeStep RecomputeSteps::step(RecomputeState& state, int i, bool again, int
       if (state.where[s] == joined && order_.tensors[size_t(open_[size_t(i) + 1][s])].reread)
         state.where[s] = own;
   }
+  join_alike(state, i);
+  if (most_later(state, i) <= floor) {
+    for (char& where : state.where)
+      if (where != uncounted) where = there;
+    state = {.where = std::move(state.where)};
+  }
   int64_t all = 0;
   for (const RecomputeState::Closed& segment : state.closed) all += segment.bytes;
   for (RecomputeState::Closed& segment : state.closed)
-    segment.beside = std::max({segment.beside, floor - all, int64_t(-1)});
+    if (segment.beside + all <= floor) segment.beside = -1;
   return step;
 }
 

@@ -63,9 +63,15 @@ class RecomputeSteps {
   void go_on(RecomputeState&, int i, bool again) const;
   size_t slot(int i, int tensor) const;
 
+  void join_alike(RecomputeState&, int i) const;
+  int64_t most_later(const RecomputeState&, int i) const;
+
   const StageOrder& order_;
-  std::vector<std::vector<int>> open_;  // by place: the tensors of earlier ones, and of others, that it or
-                                        // later ones read
+  std::vector<std::vector<int>> open_;     // by place: the tensors of earlier ones, and of others, that it or
+                                           // later ones read
+  std::vector<std::vector<int>> readers_;  // by tensor: places
+  std::vector<int64_t> rest_;              // by place: the largest working set of what is computed again from
+                                           // it on, whatever that is
 };
 
 }  // namespace antichain

@@ -62,8 +62,8 @@ TEST(ShippedProfiles, HaveProvedPlansOfFourStages) {
 // Between the fewest bytes and those with which nothing is recomputed, the search finds for each limit what
 // certainly takes least time.
 TEST(ShippedProfiles, HaveProvedMemoryCurvesOnOneDevice) {
-  for (const std::string model :
-       {"alexnet", "resnet18", "resnet50", "resnet101", "resnext50", "squeezenet1_0", "vgg16"}) {
+  for (const std::string model : {"alexnet", "densenet121", "resnet18", "resnet50", "resnet101", "resnext50",
+                                  "resnext101", "squeezenet1_0", "vgg16"}) {
     const Profile profile = shipped(model);
     std::vector<int> nodes;
     for (int n = 0; n < int(profile.nodes.size()); ++n)

@@ -155,7 +155,7 @@ TEST(RecomputeSearch, IsProvedWhereStatesAreMany) {
     const StageOrder order(profile, profile.consumers(), stage);
     const int64_t least = least_bytes(order, {.effort = 200'000}).choice->bytes;
     const int64_t most = working_set(order, std::vector<bool>(nodes)).kept_bytes;
-    EXPECT_TRUE(least_time(order, {.budget_bytes = least + (most - least) / 10, .effort = 200'000}).exact)
+    EXPECT_TRUE(least_time(order, {.budget_bytes = least + (most - least) / 10, .effort = 600'000}).exact)
         << seed;
   }
 }
