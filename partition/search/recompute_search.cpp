@@ -215,9 +215,9 @@ class RecomputeSearch {
   }
 
   // Merges a state into one that beats it and that a cheaper path leads to, by the weight of the parent's
-  // best bound. All numbers are exact, so the bound by this weight is that of Lagrange. Paths that are too dear by
-  // it are left out, but not those that are by others: the path that a state was merged into may be dearer by
-  // these. Returns whether the effort was enough.
+  // best bound. All numbers are exact, so the bound by this weight is that of Lagrange. Paths that are too
+  // dear by it are left out, but not those that are by others: the path that a state was merged into may be
+  // dearer by these. Returns whether the effort was enough.
   bool merge_beaten(Subproblem& made, const StateGraph& parent) {
     struct Next {
       RecomputeState state;

@@ -63,8 +63,8 @@ struct StageSeat {
 
 // A StageFitter answers the same questions for stages of one network and the memory of a device. All searches
 // for one plan share one. It remembers what it found, and for each of the two questions all stages together
-// get one effort, so that a search which tries many cuts ends. Only the whole network in one stage has that of
-// a request.
+// get one effort, so that a search which tries many cuts ends. Only the whole network in one stage has that
+// of a request.
 class StageFitter {
  public:
   // Keeps a reference to the profile. `sharded` says whether replicas share out the optimiser's state, and
