@@ -13,6 +13,7 @@ import os
 import pathlib
 import re
 import sys
+import time
 
 from antichain.experiments.start import BAD_INPUT, provenance, refusal
 from antichain.files import write_whole
@@ -73,7 +74,7 @@ class ResultsFolder:
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
         self._file = open(os.open(self.path / "lock", flags, 0o644), "r+", errors="replace")
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._take_lock()
         except BlockingIOError as problem:
             who = self._file.readline().strip() or "which has just begun"
             sentence = f"the folder {self.path} is in use by another run, {who}"
@@ -85,6 +86,16 @@ class ResultsFolder:
         self._file.truncate()
         self._file.write(f"process {os.getpid()} on {os.uname().nodename}\n")
         self._file.flush()
+
+    def _take_lock(self):
+        """Tries for a second: where a run was killed while it started a program, that has the lock, too, until
+        it has begun."""
+        for _ in range(20):
+            try:
+                return fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                time.sleep(0.05)
+        return fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def settled(self, defaults, given):
         """Returns the settings: what is given, else what the folder was begun with, else the default. Throws
