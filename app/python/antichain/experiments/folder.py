@@ -88,8 +88,8 @@ class ResultsFolder:
         self._file.flush()
 
     def _take_lock(self):
-        """Tries for a second: where a run was killed while it started a program, that has the lock, too, until
-        it has begun."""
+        """Tries for a second: where a run was killed while it started a program, that has the lock, too,
+        until it has begun."""
         for _ in range(20):
             try:
                 return fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
