@@ -59,7 +59,7 @@ void check_kinds(const PlanOptions& options, const Profile& profile) {
     refuse(fmt::format("the objective {} is of stages that have one device each and recompute nothing",
                        name_of(options.objective)),
            "leave out --replicas and --recompute, and take a schedule of one stage a rank");
-  if (a != b)
+  if (a.bytes_per_s != b.bytes_per_s || a.latency_s != b.latency_s)
     refuse(fmt::format("the objective {} knows one link, but the cluster's differ within and between nodes",
                        name_of(options.objective)),
            "give one with --link-bytes-per-s and --link-latency-s");

@@ -73,7 +73,6 @@ struct Link {
   double bytes_per_s = 0;  // 0: free, infinitely fast
   double latency_s = 0;
   double core_share = 0;  // of its core, which a rank loses while both directions are busy (TCP's work)
-  bool operator==(const Link&) const = default;
   bool is_free() const { return bytes_per_s <= 0 && latency_s <= 0; }
   // The time of so many messages of `bytes` in all, one after the other.
   double seconds(int64_t bytes, int messages = 1) const {

@@ -11,7 +11,7 @@ namespace {
 
 bool levels_differ(const Cluster& cluster) {
   const Link &a = cluster.within_node, &b = cluster.between_nodes;
-  if (a == b) return false;
+  if (a.bytes_per_s == b.bytes_per_s && a.latency_s == b.latency_s) return false;
   return std::any_of(cluster.devices.begin(), cluster.devices.end(),
                      [&](const Device& d) { return d.node != cluster.devices[0].node; });
 }

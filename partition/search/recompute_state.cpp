@@ -119,9 +119,10 @@ int64_t RecomputeSteps::most_later(const RecomputeState& state, int i) const {
   return all + excess + beside;
 }
 
-// Closed segments of which one and the same place reads, and none behind it, are there together from then on,
-// or neither is. They become one, with the earlier `until`: `beside` is of the places behind the later one,
-// and of those between less what is not there yet. A third segment must not end between them.
+// Joins closed segments that one and the same place reads, and none behind it: from there on either both are
+// there or neither. The joined segment has the earlier `until`. The later one's `beside` is that of places
+// behind both, and the earlier one's, of places between, counts less what is not there yet. So no third
+// segment may end between them.
 void RecomputeSteps::join_alike(RecomputeState& state, int i) const {
   constexpr int none = -1, several = -2;
   if (state.closed.size() < 2) return;
@@ -130,8 +131,9 @@ void RecomputeSteps::join_alike(RecomputeState& state, int i) const {
     if (state.where[s] < closed) continue;
     const int tensor = open_[size_t(i) + 1][s];
     const std::vector<int>& readers = readers_[size_t(tensor)];
-    const int next = *std::ranges::upper_bound(readers, i);
-    const int its = next < readers.back() ? several : 2 * next + int(order_.tensors[size_t(tensor)].reread);
+    const auto next = std::ranges::upper_bound(readers, i);
+    const bool last = next != readers.end() && *next == readers.back();
+    const int its = last ? 2 * *next + int(order_.tensors[size_t(tensor)].reread) : several;
     int& known = reader[size_t(state.where[s] - closed)];
     known = known == none || known == its ? its : several;
   }
