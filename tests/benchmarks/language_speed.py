@@ -33,59 +33,14 @@ GPT = {
 ROWS = {**GPT, "vit_tiny": (32, 15)}  # batch; steps
 
 
-def gpt(layers, heads, width, words, length):
-    import torch
-    from torch import nn
-    from torch.nn import functional
-
-    class Attention(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.c_attn, self.c_proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
-            self.register_buffer("masked", torch.full((length, length), float("-inf")).triu(1))
-
-        def forward(self, x):
-            q, k, v = self.c_attn(x).view(*x.shape[:2], 3, heads, -1).permute(2, 0, 3, 1, 4)
-            if hasattr(functional, "scaled_dot_product_attention"):
-                y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-            else:
-                y = (q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5 + self.masked).softmax(-1) @ v
-            return self.c_proj(y.transpose(1, 2).reshape(x.shape))
-
-    class Block(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.ln_1, self.ln_2, self.attn = nn.LayerNorm(width), nn.LayerNorm(width), Attention()
-            self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(approximate="tanh"),
-                                     nn.Linear(4 * width, width))
-
-        def forward(self, x):
-            x = x + self.attn(self.ln_1(x))
-            return x + self.mlp(self.ln_2(x))
-
-    class Gpt(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.wte, self.wpe = nn.Embedding(words, width), nn.Embedding(length, width)
-            self.h, self.ln_f = nn.Sequential(*(Block() for _ in range(layers))), nn.LayerNorm(width)
-            for parameter in self.parameters():  # PyTorch's own embeddings would make denormal gradients
-                if parameter.dim() > 1:
-                    nn.init.normal_(parameter, std=0.02)
-
-        def forward(self, tokens):
-            x = self.wte(tokens) + self.wpe.weight
-            return self.ln_f(self.h(x)) @ self.wte.weight.T
-
-    return Gpt()
-
-
 def pytorch(row, bf16):
     """Prints PyTorch's version and the samples/s of one process."""
     import torch
     if row in GPT:
-        layers, heads, width, words, batch, length, steps = GPT[row]
+        from gpt2 import Gpt2
+        *sizes, batch, length, steps = GPT[row]
         torch.set_num_threads(1)
-        net = gpt(layers, heads, width, words, length)
+        net = Gpt2(*sizes, length)
         x, y = torch.randint(0, 256, (2, batch, length))
     else:
         batch, steps = ROWS[row]

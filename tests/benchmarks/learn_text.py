@@ -24,61 +24,37 @@ import numpy
 import torch
 from torch.nn import functional
 
+from gpt2 import Gpt2
+
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "golden"))
 from tensor_file import read  # noqa: E402
 
 matplotlib.use("Agg")
 from matplotlib import pyplot  # noqa: E402
 
-SIZES = {"gpt_nano": (4, 4, 64), "gpt_baby": (6, 6, 256)}  # layers, heads, bytes of a row
+SIZES = {"gpt_nano": (4, 4, 128, 256, 64), "gpt_baby": (6, 6, 384, 256, 256)}  # as Gpt2 takes them
 
 
 def run(program, *words):
     subprocess.run([program, *map(str, words)], check=True, stdout=subprocess.DEVNULL)
 
 
-def logits(weights, layers, heads, tokens):
-    """GPT-2's, with the names of Hugging Face, whose linear layers within a block have weights I x O."""
-    def of(name):
-        return weights["transformer." + name]
-
-    def norm(name, x):
-        return functional.layer_norm(x, x.shape[-1:], of(name + ".weight"), of(name + ".bias"))
-
-    def linear(name, x):
-        return x @ of(name + ".weight") + of(name + ".bias")
-
-    samples, length = tokens.shape
-    x = of("wte.weight")[tokens] + of("wpe.weight")[:length]
-    masked = torch.full((length, length), float("-inf")).triu(1)
-    for i in range(layers):
-        qkv = linear(f"h.{i}.attn.c_attn", norm(f"h.{i}.ln_1", x)).view(samples, length, 3, heads, -1)
-        q, k, v = qkv.permute(2, 0, 3, 1, 4)
-        shares = (q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5 + masked).softmax(-1)
-        x = x + linear(f"h.{i}.attn.c_proj", (shares @ v).transpose(1, 2).reshape(x.shape))
-        hidden = linear(f"h.{i}.mlp.c_fc", norm(f"h.{i}.ln_2", x))
-        x = x + linear(f"h.{i}.mlp.c_proj", functional.gelu(hidden, approximate="tanh"))
-    return norm("ln_f", x) @ of("wte.weight").T
-
-
-def validation_loss(weights, layers, heads, tokens, length):
+def validation_loss(net, tokens, length):
     whole = (len(tokens) - 1) // length * length
     x, y = tokens[:whole].view(-1, length), tokens[1:whole + 1].view(-1, length)
     total = 0.0
     with torch.no_grad():
         for rows, labels in zip(x.split(64), y.split(64)):
-            out = logits(weights, layers, heads, rows)
-            total += functional.cross_entropy(out.flatten(0, 1), labels.flatten(), reduction="sum").item()
+            total += functional.cross_entropy(net(rows).flatten(0, 1), labels.flatten(), reduction="sum").item()
     return total / whole
 
 
 def by_pytorch(args, folder, rates):
     torch.set_num_threads(1)
-    layers, heads, length = SIZES[args.model]
-    weights = {name: w.requires_grad_() for name, w in read(folder / "start.safetensors").items()
-               if name != "lm_head.weight"}  # which is the embedding
-    groups = [{"params": [w for w in weights.values() if w.dim() > 1], "weight_decay": 0.1},
-              {"params": [w for w in weights.values() if w.dim() < 2], "weight_decay": 0}]
+    net = Gpt2(*SIZES[args.model])
+    net.load(read(folder / "start.safetensors"))
+    groups = [{"params": [w for w in net.parameters() if w.dim() > 1], "weight_decay": 0.1},
+              {"params": [w for w in net.parameters() if w.dim() < 2], "weight_decay": 0}]
     optimiser = torch.optim.AdamW(groups, betas=(0.9, 0.99))
     batches = read(folder / "batches.safetensors")
     losses, begin = [], time.perf_counter()
@@ -86,20 +62,19 @@ def by_pytorch(args, folder, rates):
         for group in optimiser.param_groups:
             group["lr"] = rate
         optimiser.zero_grad()
-        loss = functional.cross_entropy(logits(weights, layers, heads, tokens).flatten(0, 1), labels.flatten(),
-                                        ignore_index=-1)
+        loss = functional.cross_entropy(net(tokens).flatten(0, 1), labels.flatten(), ignore_index=-1)
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(list(weights.values()), 1)
+        torch.nn.utils.clip_grad_norm_(net.parameters(), 1)
         optimiser.step()
         losses.append(loss.item())
     seconds = time.perf_counter() - begin
     with h5py.File(folder / "text.h5") as file:
         test = torch.from_numpy(numpy.array(file["test/tokens"]).astype(numpy.int64))
-    return losses, validation_loss(weights, layers, heads, test, length), seconds
+    return losses, validation_loss(net, test, SIZES[args.model][-1]), seconds
 
 
 def by_antichain(args, folder):
-    length = SIZES[args.model][2]
+    length = SIZES[args.model][-1]
     train = ["--model", args.model, "--dataset", f"hdf5:{folder}/text.h5", "--batch", args.batch, "--seed", 1]
     run(args.program, "data", "tokens", "--text", args.text, "--out", folder / "text.h5")
     run(args.program, "export", "--model", args.model, "--seed", 1, "--out", folder / "start.safetensors")
