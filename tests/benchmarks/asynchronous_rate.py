@@ -13,7 +13,8 @@ code is 1 where a median is below 0.97.
 """
 import argparse, json, os, statistics, sys, tempfile
 
-from schedule_ratios import PROFILE_S, RANKS, run
+from commands import call
+from schedule_ratios import PROFILE_S, RANKS
 
 LEAST = 0.97
 TIMES = "tests/benchmarks/schedule_times"
@@ -25,14 +26,14 @@ def rates(options, model, schedule, folder):
     microbatches = 1 if schedule in ("pipedream", "stale") else options.microbatches
     shape = ["--batch", str(options.batch // options.microbatches * microbatches), "--microbatches",
              str(microbatches)]
-    run([*RANKS, antichain, "profile", "--model", model, *shape, "--seconds", PROFILE_S, "--json",
-         "profile.json"], folder)
+    call(*RANKS, antichain, "profile", "--model", model, *shape, "--seconds", PROFILE_S, "--json",
+         "profile.json", cwd=folder)
     given = ["--profile", "profile.json", "--schedule", schedule, *shape[2:]]
-    run([antichain, "plan", "--stages", "2", *given, "--json", f"{schedule}.plan.json"], folder)
-    run([antichain, "simulate", "--plan", f"{schedule}.plan.json", *given, "--write-schedule",
-         f"{schedule}.schedule"], folder)
-    steps_s = json.loads(run([*RANKS, times, model, "profile.json", str(options.turns + 1), schedule,
-                              f"alone:{schedule}"], folder))
+    call(antichain, "plan", "--stages", "2", *given, "--json", f"{schedule}.plan.json", cwd=folder)
+    call(antichain, "simulate", "--plan", f"{schedule}.plan.json", *given, "--write-schedule",
+         f"{schedule}.schedule", cwd=folder)
+    steps_s = json.loads(call(*RANKS, times, model, "profile.json", options.turns + 1, schedule,
+                              f"alone:{schedule}", cwd=folder))
     pairs = zip(steps_s[schedule][1:], steps_s[f"alone:{schedule}"][1:])  # the first turn warms up
     return [own_s / step_s for step_s, own_s in pairs]
 

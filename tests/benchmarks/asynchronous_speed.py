@@ -13,19 +13,12 @@ micro-batch. The last column is the load bound: all work over that of the slowes
 """
 import argparse
 import json
-import math
 import pathlib
 import re
-import subprocess
-import sys
+import statistics
 import tempfile
 
-
-def call(program, *words):
-    done = subprocess.run([program, *map(str, words)], capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"FAILED: {' '.join(map(str, words))}\n{done.stderr[-2000:]}")
-    return done.stdout
+from commands import call
 
 
 def profiles_of(folder):
@@ -51,10 +44,6 @@ def speedups(args, profile, schedule, folder):
     return float(found[1]), float(found[2]), sum(works) / max(works)
 
 
-def geometric_mean(numbers):
-    return math.exp(sum(map(math.log, numbers)) / len(numbers))
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
@@ -75,7 +64,7 @@ def main():
                 print_row(model, schedule, numbers)
     for schedule, rows in all_of.items():
         print_row("geometric mean", schedule,
-                  [None if None in of else geometric_mean(of) for of in zip(*rows)])
+                  [None if None in of else statistics.geometric_mean(of) for of in zip(*rows)])
 
 
 def print_row(model, schedule, numbers):

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -15,6 +14,8 @@
 
 #include "framework/backend.h"
 #include "layers/elementwise.h"
+#include "pipeline/host/median.h"
+#include "pipeline/host/seconds.h"
 #include "tests/cpu_engine.h"
 
 namespace antichain {
@@ -85,14 +86,9 @@ class Measured {
 
 template <class Work>
 double seconds_of(const Work& work) {
-  const auto start = std::chrono::steady_clock::now();
+  const double start_s = now_s();
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-double median(std::vector<double> all) {
-  std::ranges::nth_element(all, all.begin() + all.size() / 2);
-  return all[all.size() / 2];
+  return now_s() - start_s;
 }
 
 int run(double at_least) {

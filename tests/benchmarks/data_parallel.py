@@ -12,7 +12,7 @@ ten_models.py. The script needs python3-torch and python3-torchvision.
 """
 import argparse, os, socket, statistics, subprocess, sys, tempfile
 
-from ten_models import MODELS, WARM_UP, geometric_mean, network, pytorch, rate_in
+from ten_models import MODELS, WARM_UP, network, pytorch, rate_in
 
 RANK_BATCH = 32
 
@@ -97,7 +97,7 @@ def main():
         print(f"{model:15} {one:8.1f} {two:8.1f} {rows[-1][0]:6.2f} {their_one:8.1f} {their_two:8.1f} {rows[-1][1]:6.2f} "
               f"{rows[-1][2]:14.2f}", flush=True)
     if len(rows) > 1:
-        means = [geometric_mean(column) for column in zip(*rows)]
+        means = [statistics.geometric_mean(column) for column in zip(*rows)]
         print(f"{'geometric mean':15} {'':8} {'':8} {means[0]:6.2f} {'':8} {'':8} {means[1]:6.2f} {means[2]:14.2f}")
 
 

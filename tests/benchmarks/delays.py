@@ -20,8 +20,9 @@ import csv
 import json
 import pathlib
 import statistics
-import subprocess
 import sys
+
+from commands import call
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "app" / "python"))
 from antichain.experiments import figures  # noqa: E402
@@ -34,12 +35,6 @@ COLUMNS = ("model", "optimiser", "method", "seed", "steps", "test_loss", "test_a
 PUBLISHED = {"VGG-16": (91.10, 88.91, 89.38), "ResNet-50": (90.08, 89.22, 89.14),
              "GoogLeNet": (95.06, 94.52, 94.54), "DenseNet-121": (95.54, 95.45, 95.45)}
 SHORT_STEPS, SHORT_BATCH = 20, 32
-
-
-def call(program, *words):
-    done = subprocess.run([program, *map(str, words)], capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"FAILED: {' '.join(map(str, words))}\n{done.stderr[-2000:]}")
 
 
 class Model:

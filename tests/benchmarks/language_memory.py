@@ -14,19 +14,16 @@ optimiser's state.
 import argparse
 import json
 import pathlib
-import subprocess
 
-
-def run(program, *words):
-    subprocess.run([program, *map(str, words)], check=True, stdout=subprocess.DEVNULL)
+from commands import call
 
 
 def trained(args, model, batch, *more):
     """Returns what --json says of a run. The bytes of the text are words among those that the model has."""
     result = args.folder / "result.json"
     words = ["--vocabulary", 50257, "--sequence", 256] if model == "gpt2" else []
-    run(args.program, "train", "--model", model, "--dataset", f"hdf5:{args.folder}/text.h5", "--batch", batch,
-        "--microbatches", 1, "--local", 1, "--steps", 2, "--json", result, *words, *more)
+    call(args.program, "train", "--model", model, "--dataset", f"hdf5:{args.folder}/text.h5", "--batch", batch,
+         "--microbatches", 1, "--local", 1, "--steps", 2, "--json", result, *words, *more)
     return json.loads(result.read_text())
 
 
@@ -40,7 +37,7 @@ def main():
     parser.add_argument("--sequences", nargs="*", type=int, default=[256, 512, 1024, 2048])
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
-    run(args.program, "data", "tokens", "--text", args.text, "--out", args.folder / "text.h5")
+    call(args.program, "data", "tokens", "--text", args.text, "--out", args.folder / "text.h5")
     print("| model | batch | predicted MiB | measured MiB | predicted / measured |\n|---|---|---|---|---|")
     for model in args.models:
         for batch in args.batches:

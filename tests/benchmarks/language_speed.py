@@ -18,10 +18,10 @@ import math
 import pathlib
 import shlex
 import statistics
-import subprocess
 import time
 
-from ten_models import WARM_UP, geometric_mean, network, run_alone
+from commands import call
+from ten_models import WARM_UP, network, run_alone
 
 # layers, heads, width, vocabulary, batch, length; steps of a process
 GPT = {
@@ -108,8 +108,7 @@ def main():
     if args.pytorch:
         return pytorch(args.pytorch, args.bf16)
     args.folder.mkdir(parents=True, exist_ok=True)
-    subprocess.run([args.program, "data", "tokens", "--text", args.text, "--out", args.folder / "text.h5"], check=True,
-                   stdout=subprocess.DEVNULL)
+    call(args.program, "data", "tokens", "--text", args.text, "--out", args.folder / "text.h5")
     print("| network/tokens | samples/s | share | PyTorch | its samples/s | ratio | rounds |\n|---|---|---|---|---|---|---|")
     lowest = {}
     for row in args.rows:
@@ -121,7 +120,7 @@ def main():
             lowest[row] = min(lowest.get(row, math.inf), rate / peer)
             print(f"| {row} | {rate:.2f} | {ours.share:.2f} | {side.version} | {peer:.2f} | {rate / peer:.2f} | "
                   f"{min(ratios):.2f} to {max(ratios):.2f} |", flush=True)
-    print(f"geometric mean of the lowest {geometric_mean(lowest.values()):.2f}")
+    print(f"geometric mean of the lowest {statistics.geometric_mean(lowest.values()):.2f}")
 
 
 if __name__ == "__main__":

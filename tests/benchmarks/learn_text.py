@@ -14,7 +14,6 @@ needs torch, numpy, h5py and matplotlib.
 import argparse
 import json
 import pathlib
-import subprocess
 import sys
 import time
 
@@ -24,6 +23,7 @@ import numpy
 import torch
 from torch.nn import functional
 
+from commands import call
 from gpt2 import Gpt2
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "golden"))
@@ -33,10 +33,6 @@ matplotlib.use("Agg")
 from matplotlib import pyplot  # noqa: E402
 
 SIZES = {"gpt_nano": (4, 4, 128, 256, 64), "gpt_baby": (6, 6, 384, 256, 256)}  # as Gpt2 takes them
-
-
-def run(program, *words):
-    subprocess.run([program, *map(str, words)], check=True, stdout=subprocess.DEVNULL)
 
 
 def validation_loss(net, tokens, length):
@@ -76,14 +72,14 @@ def by_pytorch(args, folder, rates):
 def by_antichain(args, folder):
     length = SIZES[args.model][-1]
     train = ["--model", args.model, "--dataset", f"hdf5:{folder}/text.h5", "--batch", args.batch, "--seed", 1]
-    run(args.program, "data", "tokens", "--text", args.text, "--out", folder / "text.h5")
-    run(args.program, "export", "--model", args.model, "--seed", 1, "--out", folder / "start.safetensors")
-    run(args.program, "data", "batches", *train[2:], "--sequence", length, "--steps", args.steps, "--out",
-        folder / "batches.safetensors")
+    call(args.program, "data", "tokens", "--text", args.text, "--out", folder / "text.h5")
+    call(args.program, "export", "--model", args.model, "--seed", 1, "--out", folder / "start.safetensors")
+    call(args.program, "data", "batches", *train[2:], "--sequence", length, "--steps", args.steps, "--out",
+         folder / "batches.safetensors")
     begin = time.perf_counter()
-    run(args.program, "train", *train, "--local", args.ranks, "--microbatches", args.microbatches, "--steps", args.steps,
-        "--evaluate-every", args.steps, "--init", folder / "start.safetensors", "--dropout", 0,
-        "--metrics", folder / "metrics.json")
+    call(args.program, "train", *train, "--local", args.ranks, "--microbatches", args.microbatches, "--steps", args.steps,
+         "--evaluate-every", args.steps, "--init", folder / "start.safetensors", "--dropout", 0,
+         "--metrics", folder / "metrics.json")
     seconds = time.perf_counter() - begin
     lines = [json.loads(line) for line in (folder / "metrics.json").read_text().splitlines()]
     steps = [line for line in lines if "loss" in line and "rate" in line]

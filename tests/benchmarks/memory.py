@@ -17,21 +17,15 @@ doubtful.
 It ends with 1 where a deviation of bytes is above 5 %, the median of those of steps above 5 %, or one of them
 above 12 %.
 """
-import argparse, json, os, pathlib, statistics, subprocess, sys, tempfile
+import argparse, json, os, pathlib, statistics, sys, tempfile
+
+from commands import call
 
 MODELS = ["resnet18", "vgg16", "densenet121", "gpt_nano"]
 READ_TOKENS = ["gpt_nano", "llama"]
 TEXT = pathlib.Path(__file__).parents[2] / "docs/planning.md"
 LIMITS = [0.2, 0.6, 1.0]  # of the way from the least memory to that which is enough for everything
 MOST, MOST_OF_STEP = 5.0, 12.0  # percent
-
-
-def run(*command):
-    """Returns what it prints, or ends with what it says."""
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
-    if done.returncode:
-        sys.exit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr}")
-    return done.stdout
 
 
 def compared(predicted, measured, unit, offs):
@@ -61,6 +55,7 @@ def main():
     parser.add_argument("--steps", default="8")
     parser.add_argument("--limits-mib", nargs="+", type=float)
     asked = parser.parse_args()
+    os.environ["OMP_NUM_THREADS"] = "1"
     step = ["--batch", asked.batch, "--microbatches", asked.microbatches]
     bytes_off, step_off = [], []
     print(f"{'network':14} {'ranks':>5} {'limit MiB':>10}  {'no core':>8} {'predicted / measured ms of a step (%)':>40}  "
@@ -68,21 +63,21 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         profile, result = os.path.join(folder, "profile.json"), os.path.join(folder, "run.json")
         tokens = os.path.join(folder, "tokens.h5")
-        run(asked.program, "data", "tokens", "--text", str(TEXT), "--out", tokens)
+        call(asked.program, "data", "tokens", "--text", str(TEXT), "--out", tokens)
         for model in asked.models:
             data = f"hdf5:{tokens}" if model in READ_TOKENS else "synthetic"
             for ranks in asked.ranks:
                 on_ranks = ["mpirun", "-n", str(ranks), "--oversubscribe", asked.program]
                 measure = [*on_ranks, "profile", "--model", model, *step, "--json", profile]
-                run(*measure)
+                call(*measure)
                 planned = ["--profile", profile, "--stages", str(ranks)]
                 limits = ([int(mib * 2**20) for mib in asked.limits_mib] if asked.limits_mib else
-                          limits_of_curve(run(asked.program, "plan", *planned, *step[2:], "--memory-curve")))
+                          limits_of_curve(call(asked.program, "plan", *planned, *step[2:], "--memory-curve")))
                 for limit in limits:
-                    run(*measure)
-                    run(*on_ranks, "train", "--model", model, "--dataset", data, *step, *planned,
-                        "--memory-bytes", str(limit), "--recompute", "auto", "--epochs", "1",
-                        "--steps", asked.steps, "--lr", "0.001", "--json", result)
+                    call(*measure)
+                    call(*on_ranks, "train", "--model", model, "--dataset", data, *step, *planned,
+                         "--memory-bytes", str(limit), "--recompute", "auto", "--epochs", "1",
+                         "--steps", asked.steps, "--lr", "0.001", "--json", result)
                     with open(result) as file:
                         done = json.load(file)
                     step_cell = compared(done["predicted_step_s"], done["measured_step_s"], 1e-3, step_off)

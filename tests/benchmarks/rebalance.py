@@ -18,6 +18,8 @@ import statistics
 import subprocess
 import time
 
+from commands import call
+
 LOADED_FROM, CORES = 20, sorted(os.sched_getaffinity(0))[:2]
 
 
@@ -71,9 +73,8 @@ def main():
     args.network = ["--model", args.model, "--batch", args.batch, "--microbatches", args.microbatches]
     if os.geteuid() == 0:
         os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
-    measure = ["mpirun", "-n", 2, "--bind-to", "core", args.program, "profile", *args.network, "--json",
-               args.folder / "profile.json"]
-    subprocess.run([*map(str, measure)], check=True, stdout=subprocess.DEVNULL)
+    call("mpirun", "-n", 2, "--bind-to", "core", args.program, "profile", *args.network, "--json",
+         args.folder / "profile.json")
     print("before ms   stays ms   moves ms   ratio   found after   pause, steps   same bits", flush=True)
     for _ in range(args.tries):
         (stays, one), (moves, other) = train(args, "off"), train(args, "auto")

@@ -12,7 +12,9 @@ ratio is the median of its rounds without the first two. The table has the media
 predicted ratio, of the measured one, and of how far it is off. Beside them stand the lowest and the highest
 turn, which show the noise that is left. The exit code is 1 where a schedule is more than 5 % off.
 """
-import argparse, json, os, statistics, subprocess, sys, tempfile
+import argparse, json, os, statistics, sys, tempfile
+
+from commands import call
 
 MODELS = "mobilenet_v3_large squeezenet1_0 efficientnet_b0 mobilenet_v2".split()
 WARM_UP, ALLOWED, PROFILE_S = 2, 0.05, "12"
@@ -20,15 +22,8 @@ SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "script
 RANKS = ["mpirun", "-n", "2", "--bind-to", "core"]
 
 
-def run(command, folder):
-    job = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-    if job.returncode:
-        sys.exit(f"{' '.join(command)} failed:\n{job.stderr[-2000:]}")
-    return job.stdout
-
-
 def schedules_to_compare(build):
-    listed = run([os.path.join(SCRIPTS, "schedules.py"), os.path.join(build, "antichain")], None)
+    listed = call(os.path.join(SCRIPTS, "schedules.py"), os.path.join(build, "antichain"))
     return [name for name in listed.split() if name != "1f1b"] + ["auto"]
 
 
@@ -39,21 +34,21 @@ class Turn:
         build = os.path.abspath(options.build)
         antichain = os.path.join(build, "antichain")
         microbatches = ["--microbatches", str(options.microbatches)]
-        run([*RANKS, antichain, "profile", "--model", name, "--batch", str(options.batch), *microbatches,
-             "--seconds", PROFILE_S, "--json", "profile.json"], folder)
+        call(*RANKS, antichain, "profile", "--model", name, "--batch", options.batch, *microbatches,
+             "--seconds", PROFILE_S, "--json", "profile.json", cwd=folder)
         predicted_s = {}
         for schedule in schedules:
             given = ["--profile", "profile.json", "--schedule", schedule, *microbatches,
                      "--overlap-steps", "off"]
             plan = f"{schedule}.plan.json"
-            run([antichain, "plan", "--stages", "2", *given, "--json", plan], folder)
-            run([antichain, "simulate", "--plan", plan, *given, "--write-schedule", f"{schedule}.schedule",
-                 "--json", "step.json"], folder)
+            call(antichain, "plan", "--stages", "2", *given, "--json", plan, cwd=folder)
+            call(antichain, "simulate", "--plan", plan, *given, "--write-schedule", f"{schedule}.schedule",
+                 "--json", "step.json", cwd=folder)
             with open(os.path.join(folder, "step.json")) as file:
                 predicted_s[schedule] = json.load(file)["step_s"]
         times = os.path.join(build, "tests", "benchmarks", "schedule_times")
         rounds = WARM_UP + options.steps + 1
-        steps_s = json.loads(run([*RANKS, times, name, "profile.json", str(rounds), *schedules], folder))
+        steps_s = json.loads(call(*RANKS, times, name, "profile.json", rounds, *schedules, cwd=folder))
         base_s = steps_s[schedules[0]]
         self.predicted = {s: predicted_s[s] / predicted_s[schedules[0]] for s in schedules}
         self.measured = {}

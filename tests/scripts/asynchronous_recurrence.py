@@ -21,6 +21,7 @@ import json
 import math
 import pathlib
 import random
+import statistics
 import subprocess
 import sys
 
@@ -344,10 +345,6 @@ class Case:
         return errors[0] / errors[1], other / errors[1]
 
 
-def geometric_mean(numbers):
-    return math.exp(sum(map(math.log, numbers)) / len(numbers))
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -368,7 +365,7 @@ def main():
                 quotients.setdefault((policy, optimiser), []).append(case.quotient(policy, optimiser))
     for (policy, optimiser), pairs in quotients.items():
         errors, other = zip(*pairs)
-        mean, largest, far = geometric_mean(errors), max(errors), geometric_mean(other)
+        mean, largest, far = statistics.geometric_mean(errors), max(errors), statistics.geometric_mean(other)
         print(f"{policy} {optimiser}: geometric mean {mean:.2f}, largest {largest:.2f}; "
               f"a shorter delay {far:.0f}")
         if mean > MEAN_LIMIT or largest > LIMIT or far < FAR:
