@@ -156,14 +156,14 @@ int64_t slots_to_share_out(const ProfileNode& node) {
   return bytes;
 }
 
-UpdateTimes update_times(double update_s, double backward_s, int64_t param_bytes, int replicas,
-                         const Link& link, bool sharded) {
-  UpdateTimes times{.reduce_s = all_reduce_s(param_bytes, replicas, link), .update_s = update_s};
+UpdateTimes update_times(const StageSum& sum, int replicas, const Link& link, bool sharded) {
+  UpdateTimes times{.reduce_s = all_reduce_s(sum.param_bytes, replicas, link),
+                    .work_s = sum.update_s,
+                    .core_share = link.core_share};
   if (sharded && replicas > 1) {
     times.gather_s = times.reduce_s /= 2;
-    times.update_s /= replicas;
+    times.work_s /= replicas;
   }
-  times.update_s += link.core_share * std::min(times.reduce_s, backward_s);
   return times;
 }
 

@@ -118,14 +118,18 @@ int64_t slots_to_share_out(const ProfileNode&);
 
 // UpdateTimes are those of a stage's replicas between their last backward and the next step.
 struct UpdateTimes {
-  double reduce_s = 0;  // adding up the gradients, beside the last backward
-  double update_s = 0;  // on a device of speed 1
-  double gather_s = 0;  // sending the weights after the update
+  double reduce_s = 0;    // adding up the gradients, beside the last backward
+  double work_s = 0;      // the update itself, on a device of speed 1
+  double gather_s = 0;    // sending the weights after the update
+  double core_share = 0;  // of the link
+  // Returns what an update takes on a device of this speed, after a last backward of backward_s on one of
+  // speed 1. While that computes beside the all-reduce, the link takes its share of the core from it, which
+  // counts as time of the update.
+  double update_s(double speed, double backward_s) const {
+    return work_s / speed + gather_s + core_share * std::min(reduce_s, backward_s / speed);
+  }
 };
-// While the last backward computes beside the all-reduce, the link takes its share of the core from it, which
-// counts as time of the update.
-UpdateTimes update_times(double update_s, double backward_s, int64_t param_bytes, int replicas, const Link&,
-                         bool sharded);
+UpdateTimes update_times(const StageSum&, int replicas, const Link&, bool sharded);
 
 // The number of micro-batches that a rank has begun and not finished depends on its place in the pipeline.
 struct PipelinePlace {

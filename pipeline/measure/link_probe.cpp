@@ -62,27 +62,26 @@ class End {
   double core_share() {
     if (step_ || transport_.ordered()) return 0;
     Work work;
-    std::vector<double> seconds;
+    std::vector<double> alone_s;
     for (int i = 0; i < 101; ++i) {
       const auto start = std::chrono::steady_clock::now();
       work();
-      seconds.push_back(seconds_since(start));
+      alone_s.push_back(seconds_since(start));
     }
-    const double work_s = median(seconds);
     const auto tensor = [&] { return device_.tensor({{large_bytes}, DType::u8}); };
     std::vector<Transport::Ticket> tickets;
-    double worked_s = 0;
+    int beside = 0;
     const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < messages_beside_work; ++i) {
       tickets.push_back(transport_.recv({}, peer_, tensor()));
       transport_.send({}, peer_, tensor());
     }
     for (const Transport::Ticket ticket : tickets) {
-      for (; !transport_.arrived(ticket); transport_.progress()) work(), worked_s += work_s;
+      for (; !transport_.arrived(ticket); transport_.progress()) work(), ++beside;
       transport_.wait(ticket);
     }
     transport_.flush();
-    return std::clamp(1 - worked_s / seconds_since(start), 0., 1.);
+    return share_of_core(alone_s, beside, seconds_since(start));
   }
 
  private:
@@ -111,6 +110,10 @@ class End {
 Link link_between(double small_s, double large_s, int64_t large_bytes) {
   const double transfer_s = std::max(large_s - small_s, large_s / 2);
   return {.bytes_per_s = double(large_bytes) / transfer_s, .latency_s = large_s - transfer_s};
+}
+
+double share_of_core(const std::vector<double>& alone_s, int beside, double passed_s) {
+  return std::clamp(1 - beside * median(alone_s) / passed_s, 0., 1.);
 }
 
 Link measure_link(Transport& transport, const Context& context) {

@@ -1,6 +1,8 @@
 // Measures the link between neighbouring ranks.
 #pragma once
 
+#include <vector>
+
 #include "framework/context.h"
 #include "partition/profile/profile.h"
 #include "pipeline/transport/transport.h"
@@ -20,5 +22,9 @@ Link measure_link(Transport& tensors, const Context&);
 // Where ranks share cores, small messages may be delayed longer than large ones. So at least half of large_s
 // counts as transfer, the rest as latency.
 Link link_between(double small_s, double large_s, int64_t large_bytes);
+
+// Returns the share of its core that a rank loses to messages. Alone, a piece of its work took the times
+// alone_s, whose median counts; while messages crossed for passed_s, it did `beside` such pieces.
+double share_of_core(const std::vector<double>& alone_s, int beside, double passed_s);
 
 }  // namespace antichain

@@ -177,17 +177,20 @@ void StepEstimate::set(const StageSums& sums) {
   for (size_t s = 0; s < stages_.size(); ++s) {
     Stage& stage = stages_[s];
     const StageSum& sum = sums.stages[s];
-    stage.times = stage_times(sum, stage.fastest);
+    const UpdateTimes updates = update_times(sum, stage.replicas, *stage.reduce_link, sharded_);
+    const auto times_on = [&](double speed) {
+      StageTimes times = stage_times(sum, speed);
+      times.update_s = updates.update_s(speed, sum.backward_s + sum.overhead_s);
+      return times;
+    };
+    stage.times = times_on(stage.fastest);
     stage.overhead_s = sum.overhead_s;
-    const UpdateTimes times = update_times(stage.times.update_s, stage.times.backward_s, sum.param_bytes,
-                                           stage.replicas, *stage.reduce_link, sharded_);
-    stage.times.update_s = times.update_s;
-    stage.reduce_s = times.reduce_s, stage.gather_s = times.gather_s;
+    stage.reduce_s = updates.reduce_s;
     stage.buckets = sums.buckets[s];
     stage.last_reduce_s = stage.buckets.empty() ? 0 : stage.reduce_s * stage.buckets.back().share;
     for (int i = stage.first_seat; i < stage.first_seat + stage.replicas; ++i) {
       SeatEstimate& seat = seats_[size_t(i)];
-      seat.times = stage_times(sum, rank_of(seat).speed);
+      seat.times = times_on(rank_of(seat).speed);
     }
   }
 }
@@ -243,8 +246,7 @@ double StepEstimate::finish() {
     const double added_s = added_up_s(stage);
     for (const SeatEstimate& seat : seats) {
       RankEstimate& rank = rank_of(seat);
-      rank.now_s =
-          std::max(rank.now_s, added_s) + stage.times.update_s * stage.fastest / rank.speed + stage.gather_s;
+      rank.now_s = std::max(rank.now_s, added_s) + seat.times.update_s;
       last_s = std::max(last_s, rank.now_s);
     }
   }
@@ -276,8 +278,7 @@ double StepEstimate::rank_s(const RankEstimate& rank) const {
     const SeatEstimate& seat = seats_[size_t(i)];
     const Stage& stage = stages_[size_t(seat.stage)];
     start_s = std::min(start_s, stage.start_s);
-    busy_s += seat.busy_s(true) + stage.last_reduce_s + stage.times.update_s * stage.fastest / rank.speed +
-              stage.gather_s;
+    busy_s += seat.busy_s(true) + stage.last_reduce_s + seat.times.update_s;
   }
   return start_s + busy_s;
 }
@@ -303,7 +304,7 @@ const std::vector<double>& StepEstimate::at_least_s() {
   for (Stage& stage : stages_) stage.start_s = 0;
   for (size_t s = 0; s < stages_.size(); ++s) {
     Stage& stage = stages_[s];
-    const double update_s = stage.last_reduce_s + stage.times.update_s + stage.gather_s;
+    const double update_s = stage.last_reduce_s + stage.times.update_s;
     stage.tail_s = update_s;
     for (const TransferTimes& transfer : tensors_[s]) {
       Stage& to = stages_[size_t(transfer.stage)];

@@ -85,10 +85,9 @@ class StepEstimate {
     int first_seat = 0, replicas = 1;
     double fastest = 1;
     const Link* reduce_link = nullptr;
-    StageTimes times;       // on the fastest of its devices
-    double overhead_s = 0;  // of an action on a device of speed 1
-    // Links' times are the same on any; last_reduce_s is that of the last bucket, which no backward hides.
-    double reduce_s = 0, last_reduce_s = 0, gather_s = 0;
+    StageTimes times;                        // on the fastest of its devices
+    double overhead_s = 0;                   // of an action on a device of speed 1
+    double reduce_s = 0, last_reduce_s = 0;  // the latter of the last bucket, which no backward hides
     std::vector<GradientBucket> buckets;
     bool halves = false;  // whether any of its ranks has I and W
     double gradient_s() const { return halves ? times.input_s : times.backward_s; }

@@ -70,12 +70,8 @@ ActionSeconds::ActionSeconds(const Plan& plan, const Profile& profile, const Clu
     const StageTimes its = stage_times(sum, 1);
     for (const Verb verb : {Verb::forward, Verb::backward, Verb::backward_input, Verb::backward_weight})
       s[size_t(verb)] = its.of(verb);
-    const UpdateTimes updates =
-        update_times(its.update_s, its.backward_s, sum.param_bytes, int(stage.ranks.size()),
-                     link_among(stage, plan, cluster), plan.shard_optimiser);
-    s[size_t(Verb::update)] = updates.update_s;
-    s[size_t(Verb::reduce)] = updates.reduce_s;
-    gather_s_.push_back(updates.gather_s);
+    updates_.push_back(
+        update_times(sum, int(stage.ranks.size()), link_among(stage, plan, cluster), plan.shard_optimiser));
     overhead_s_.push_back(sum.overhead_s);
   }
 }
@@ -88,10 +84,15 @@ double ActionSeconds::passed_s(int rank, const Action& last, const Action& reduc
 }
 
 void ActionSeconds::make_even() {
+  const double stages = double(of_stage_.size());
   ByVerb mean{};
+  UpdateTimes mean_update;
   for (const ByVerb& s : of_stage_)
-    for (size_t verb = 0; verb < mean.size(); ++verb) mean[verb] += s[verb] / double(of_stage_.size());
+    for (size_t verb = 0; verb < mean.size(); ++verb) mean[verb] += s[verb] / stages;
+  for (const UpdateTimes& u : updates_)
+    mean_update.reduce_s += u.reduce_s / stages, mean_update.work_s += u.work_s / stages;
   for (ByVerb& s : of_stage_) s = mean;
+  for (UpdateTimes& u : updates_) u.reduce_s = mean_update.reduce_s, u.work_s = mean_update.work_s;
 }
 
 double vote_s(const Plan& plan, const Cluster& cluster, int from, int to) {

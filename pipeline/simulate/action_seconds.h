@@ -35,9 +35,12 @@ class ActionSeconds {
   // Loads, sends and recvs take 0. A reduce takes its bucket's time on the link, or 0 where the stage has one
   // rank. Where the plan shards the optimiser, an update takes time on the link, too.
   double operator()(int rank, int stage, Verb verb) const {
-    const double s = of_stage_[size_t(stage)][size_t(verb)];
-    if (verb == Verb::update) return s / speed_[size_t(rank)] + gather_s_[size_t(stage)];
-    return verb == Verb::reduce ? s : s / speed_[size_t(rank)];
+    const ByVerb& its = of_stage_[size_t(stage)];
+    const UpdateTimes& updates = updates_[size_t(stage)];
+    const double speed = speed_[size_t(rank)];
+    if (verb == Verb::reduce) return updates.reduce_s;
+    if (verb == Verb::update) return updates.update_s(speed, its[size_t(Verb::backward)]);
+    return its[size_t(verb)] / speed;
   }
   double operator()(int rank, const Action& a) const {
     const double s = (*this)(rank, a.stage, a.verb);
@@ -52,8 +55,8 @@ class ActionSeconds {
   const GradientBucket& bucket(const Action& reduce) const {
     return buckets_[size_t(reduce.stage)].at(size_t(reduce.bucket));
   }
-  std::vector<ByVerb> of_stage_;                      // on a device of speed 1
-  std::vector<double> gather_s_;                      // per stage: of an update, on the link
+  std::vector<ByVerb> of_stage_;                      // what computes, on a device of speed 1
+  std::vector<UpdateTimes> updates_;                  // per stage
   std::vector<std::vector<GradientBucket>> buckets_;  // per stage
   std::vector<double> overhead_s_;                    // per stage, on a device of speed 1
   std::vector<double> speed_;                         // per rank

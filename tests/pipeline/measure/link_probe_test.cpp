@@ -65,6 +65,13 @@ TEST(LinkProbe, LatencyAndBandwidthAddUpToTheLargeMessage) {
   EXPECT_NEAR(link.bytes_per_s, 5e6, 1);
 }
 
+TEST(LinkProbe, TheCoreIsShortOfTheWorkThatItDidNotDoBesideMessages) {
+  const std::vector<double> alone_s = {0.001, 0.5, 0.001};  // one was disturbed
+  EXPECT_NEAR(share_of_core(alone_s, 700, 1), 0.3, 1e-12);
+  EXPECT_EQ(share_of_core(alone_s, 0, 1), 1);
+  EXPECT_EQ(share_of_core(alone_s, 1100, 1), 0) << "it is faster than alone where the clock rises";
+}
+
 // Seen where four ranks shared two cores: a bandwidth of 4e15 bytes/s, which no option takes.
 TEST(LinkProbe, ASmallMessageThatIsHeldUpMakesNoBandwidth) {
   for (const double small_s : {1.9e-3, 2e-3, 5e-3}) {

@@ -46,6 +46,7 @@ Case random_case(std::mt19937& random) {
     for (ProfileNode& node : c.profile.nodes) node.cost.param_bytes *= 20'000;
     for (Link* link : {&c.cluster.within_node, &c.cluster.between_nodes}) link->bytes_per_s *= 20'000;
   }
+  for (Link* link : {&c.cluster.within_node, &c.cluster.between_nodes}) link->core_share = 0.125 * pick(0, 3);
   if (pick(0, 2) == 0)
     for (int d = 0; d < c.plan.ranks(); ++d)
       c.cluster.devices.push_back({.speed = 0.25 * pick(1, 8), .node = pick(0, 1)});

@@ -52,6 +52,7 @@ TEST(SimulateReplicas, DataParallelIsTheFormula) {
 }
 
 // While the last backward, 7.5 s, computes beside the all-reduce, the link takes its share of the core.
+// The link takes its share as long as messages cross, whatever the core would compute meanwhile.
 TEST(SimulateReplicas, ALinkMayTakeAShareOfTheCore) {
   const Profile profile = chain(3, {.forward_s = 1,
                                     .backward_input_s = 2,
@@ -59,12 +60,18 @@ TEST(SimulateReplicas, ALinkMayTakeAShareOfTheCore) {
                                     .update_s = 0.25,
                                     .param_bytes = 100});
   const Plan plan = replicated(plan_of(profile, {{2, 3, 4}}), {2});
-  const auto step_s = [&](double bytes_per_s, double core_share) {
-    const Link link{.bytes_per_s = bytes_per_s, .core_share = core_share};
-    return simulate(profile, plan, Policy::one_f_one_b, 4, one_link(link)).step_s;
+  const auto lost_s = [&](double bytes_per_s, double speed) {
+    Cluster cluster = one_link({.bytes_per_s = bytes_per_s});
+    cluster.devices = {{.speed = speed}, {.speed = speed}};
+    const auto step_s = [&] { return simulate(profile, plan, Policy::one_f_one_b, 4, cluster).step_s; };
+    const double without_s = step_s();
+    cluster.within_node.core_share = 0.25;
+    return step_s() - without_s;
   };
-  EXPECT_DOUBLE_EQ(step_s(100, 0.25), step_s(100, 0) + 0.25 * 3);  // an all-reduce of 3 s
-  EXPECT_DOUBLE_EQ(step_s(10, 0.25), step_s(10, 0) + 0.25 * 7.5);  // one of 30 s
+  for (const double speed : {0.5, 1., 2.}) {
+    EXPECT_DOUBLE_EQ(lost_s(100, speed), 0.25 * 3);           // an all-reduce of 3 s
+    EXPECT_DOUBLE_EQ(lost_s(10, speed), 0.25 * 7.5 / speed);  // one of 30 s, beside a backward
+  }
 }
 
 // 2 stages x 2 replicas, t_f = 1, t_b = 2, messages of 1 s, all-reduce 2 (1/2) 60 / 20 = 3 s, update 0.5 s, M
