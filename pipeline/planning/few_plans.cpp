@@ -8,8 +8,8 @@
 #include "partition/plan/finish_plan.h"
 #include "partition/search/contract.h"
 #include "pipeline/planning/chunks.h"
+#include "pipeline/planning/planning.h"
 #include "pipeline/program/memory_shares.h"
-#include "pipeline/simulate/simulate.h"
 
 namespace antichain {
 namespace {
@@ -89,8 +89,7 @@ class AllPlans {
     const int64_t bytes = std::ranges::max(peak_memory_bytes(schedule, plan, profile_));
     found_.least_bytes = std::min(found_.least_bytes, bytes);
     if (bytes > options_.cluster.device(0).memory_bytes) return;
-    const Pace its = pace(profile_, plan, policy_, options_.microbatches, options_.cluster, options_.steps);
-    plan.step_s = its.step_s, plan.period_s = its.period_s;
+    set_pace(plan, profile_, options_, policy_);
     if (!found_.fastest || plan.objective_s() < found_.fastest->objective_s())
       found_.fastest = std::move(plan);
   }

@@ -9,6 +9,7 @@
 #include "framework/error.h"
 #include "partition/plan/finish_plan.h"
 #include "partition/search/antichain_search.h"
+#include "pipeline/host/seconds.h"
 #include "pipeline/planning/chunks.h"
 #include "pipeline/planning/makespan_bound.h"
 #include "pipeline/planning/memory_fit.h"
@@ -16,11 +17,6 @@
 
 namespace antichain {
 namespace {
-
-void set_pace(Plan& plan, const Profile& profile, const PlanOptions& options, const Policy& policy) {
-  const Pace its = pace(profile, plan, policy, options.microbatches, options.cluster, options.steps);
-  plan.step_s = its.step_s, plan.period_s = its.period_s;
-}
 
 // Returns, of the plans with the smallest bottleneck, that of the tie rule with the shorter step or period.
 // On links that take time, fewer bytes are not always better than more even stages.
@@ -68,6 +64,11 @@ void check_policy(const Policy& policy, const PlanOptions& options) {
                 "leave out --replicas, or choose a schedule of one stage a rank", ExitCode::usage);
 }
 
+void set_pace(Plan& plan, const Profile& profile, const PlanOptions& options, const Policy& policy) {
+  const Pace its = pace(profile, plan, policy, options.microbatches, options.cluster, options.steps);
+  plan.step_s = its.step_s, plan.period_s = its.period_s;
+}
+
 Plan plan_network(const Profile& profile, const PlanOptions& options, Method method, const Policy& policy) {
   check_policy(policy, options);
   if (method == Method::antichain) check_kinds(options, profile);
@@ -87,8 +88,7 @@ Plan plan_network(const Profile& profile, const PlanOptions& options, Method met
     plan = finish_plan(profile, on_ranks, plan.stages, plan.method, plan.states);
     if (options.recompute) make_fit(plan, profile, on_ranks, fitter);
   }
-  const auto end = std::chrono::steady_clock::now();
-  plan.planning_s = std::chrono::duration<double>(end - start).count();
+  plan.planning_s = seconds_since(start);
   if (asked.beside_bytes.empty()) check_formula(plan, asked.cluster);
   set_pace(plan, profile, asked, policy);
   if (by_step && !exact && !several) {

@@ -27,6 +27,9 @@ void check_policy(const Policy&, const PlanOptions&);
 // than micro-batches, and calls check_formula for the methods that do not look at memory.
 Plan plan_network(const Profile&, const PlanOptions&, Method, const Policy&);
 
+// Sets Plan::step_s and Plan::period_s, as the simulator says, of options.microbatches under the policy.
+void set_pace(Plan&, const Profile&, const PlanOptions&, const Policy&);
+
 // Finds the plan with the shortest step, simulated with fill and drain, links and the messages that the
 // runner sends (makespan.cpp says how). options.objective is makespan, or period: then the plan has the bound
 // of the period. Throws Error as plan_antichain does.

@@ -12,7 +12,6 @@
 
 #include "framework/error.h"
 #include "framework/random.h"
-#include "framework/units.h"
 #include "partition/plan/finish_plan.h"
 #include "pipeline/planning/chunks.h"
 #include "pipeline/planning/few_plans.h"
@@ -149,10 +148,7 @@ std::optional<Plan> ScheduleChoice::search_policy(const Profile& profile, const 
     found.order.schedule = make_flowing_schedule(profile, found.plan, policy, options.microbatches);
     return found;
   };
-  const auto time = [&](CutAndOrder& found) {
-    const Pace its = pace(profile, found.plan, policy, options.microbatches, options.cluster, options.steps);
-    found.plan.step_s = its.step_s, found.plan.period_s = its.period_s;
-  };
+  const auto time = [&](CutAndOrder& found) { set_pace(found.plan, profile, options, policy); };
   const bool may_be_few = !planned() && !by_formula && method == Method::antichain;
   std::optional<CutAndOrder> found =
       search_again(profile, options, {policy, method, find, time, may_be_few, by_formula});

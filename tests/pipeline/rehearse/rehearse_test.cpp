@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <mutex>
 
+#include "pipeline/host/seconds.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/transport/clock_offset.h"
 #include "pipeline/transport/thread_transport.h"
@@ -171,8 +171,7 @@ TEST(Rehearsal, AStretchedStepReportsTimesAsTheyWere) {
   const auto start = std::chrono::steady_clock::now();
   const Rehearsed r = run(profile, one_node_each(profile), Policy::one_f_one_b, 4,
                           one_link({.latency_s = 1e-4}), {.time_scale = 20}, 1);
-  const double took_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  EXPECT_GE(took_s, 20 * r.simulated.step_s);
+  EXPECT_GE(seconds_since(start), 20 * r.simulated.step_s);
   expect_never_early(r, 20);
   EXPECT_LT(r.quickest.step_s, busy_machine * r.simulated.step_s);
 }
@@ -208,10 +207,7 @@ TEST(Rehearsal, AComfortableScale) {
 TEST(RehearsalClock, FindsTheOffsetToRankZero) {
   run_ranks(3, [](JobTransport& transport) {
     const auto start = std::chrono::steady_clock::time_point();
-    const auto mine = [&] {
-      const double s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      return s - 5 * transport.rank();
-    };
+    const auto mine = [&] { return seconds_since(start) - 5 * transport.rank(); };
     // The quickest of 32 round trips between threads takes well below a millisecond.
     EXPECT_NEAR(clock_offset_s(transport, mine), 5 * transport.rank(), 0.005);
   });

@@ -13,7 +13,6 @@
 #include <thread>
 
 #include "data/raw_images.h"
-#include "framework/backend.h"
 #include "framework/bf16.h"
 #include "framework/error.h"
 #include "framework/random.h"
@@ -21,6 +20,7 @@
 #include "pipeline/device/device_step.h"
 #include "pipeline/device/device_streams.h"
 #include "pipeline/host/median.h"
+#include "pipeline/host/seconds.h"
 #include "pipeline/measure/profiler.h"
 #include "pipeline/run/node_stamps.h"
 #include "pipeline/run/runner.h"
@@ -33,10 +33,6 @@
 
 namespace antichain::test {
 namespace {
-
-double now_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 Plan some_plan(const Profile& profile, int stages) {
   std::mt19937 random(7);
