@@ -43,7 +43,7 @@ WholeNetwork::WholeNetwork(const Graph& model, Precision precision, const std::s
     : graph_(lowered_for(rank, model, precision, mode)),
       microbatches_(microbatches),
       profile_(unpriced(graph_, rank.context.backend().description())),
-      plan_(ranks == Ranks::stages ? even_stages(rank.job.size()) : one_stage(rank.job.size())),
+      plan_(ranks == Ranks::stages ? even_stages(rank.job.size()) : one_stage(profile_, rank.job.size())),
       schedule_(fitting_schedule(graph_, *optimiser, profile_, plan_, microbatches, mode, rank)),
       seat_(seat_of(plan_, rank.job.rank(), microbatches)),
       model_(graph_, nodes_of_rank(plan_, rank.job.rank()), rank.context, 0, optimiser),
@@ -52,17 +52,8 @@ WholeNetwork::WholeNetwork(const Graph& model, Precision precision, const std::s
       skipped_(load_weights(model_, broadcast_weights(weights_file, graph_, rank.job), Fit::whole,
                             weights_file)) {}
 
-Plan WholeNetwork::one_stage(int replicas) const {
-  Plan plan{.model = profile_.model, .graph_hash = profile_.graph_hash, .method = "one stage"};
-  plan.stages.emplace_back();
-  for (int rank = 0; rank < replicas; ++rank) plan.stages[0].ranks.push_back(rank);
-  for (NodeId id = 0; id < graph_.size(); ++id)
-    if (graph_[id].role() != Role::input) plan.stages[0].nodes.push_back(id);
-  return plan;
-}
-
 Plan WholeNetwork::even_stages(int stages) const {
-  Plan plan = one_stage(1);
+  Plan plan = one_stage(profile_);
   const std::vector<NodeId> nodes = std::move(plan.stages[0].nodes);
   if (stages > std::ssize(nodes))
     throw Error(fmt::format("{} ranks are more than the network has nodes, {}", stages, nodes.size()),

@@ -70,7 +70,6 @@ class WholeNetwork {
   std::string describe_first_bad(BatchSource&);
 
  private:
-  Plan one_stage(int replicas) const;
   Plan even_stages(int stages) const;
 
   const Graph graph_;

@@ -178,6 +178,18 @@ std::string plan_hash(const Plan& plan) {
   return fmt::format("{:016x}", hash_bytes(text));
 }
 
+Plan one_stage(const Profile& profile, int replicas) {
+  Plan plan{.model = profile.model,
+            .graph_hash = profile.graph_hash,
+            .method = "one stage",
+            .objective = Objective::compute};
+  PlanStage& stage = plan.stages.emplace_back();
+  for (int rank = 0; rank < replicas; ++rank) stage.ranks.push_back(rank);
+  for (int n = 0; n < int(profile.nodes.size()); ++n)
+    if (profile.nodes[size_t(n)].role != Role::input) stage.nodes.push_back(n);
+  return plan;
+}
+
 std::vector<int> stages_of_rank(const Plan& plan, int rank) {
   std::vector<int> own;
   for (size_t s = 0; s < plan.stages.size(); ++s)

@@ -60,6 +60,9 @@ struct Plan {
   std::vector<int> stage_of(int nodes) const;  // per node; −1 for input nodes
 };
 
+// Returns the plan of one stage, with so many replicas: ranks 0, 1, ….
+Plan one_stage(const Profile&, int replicas = 1);
+
 // Returns the stages that a rank works on, ascending. Throws Error when the plan has none for it.
 std::vector<int> stages_of_rank(const Plan&, int rank);
 // Returns the nodes of these stages, ascending. Throws Error when the plan has none for the rank.

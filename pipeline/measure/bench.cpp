@@ -24,17 +24,6 @@ Tensor draw(const TensorSpec& spec) {
 
 }  // namespace
 
-Plan whole_model(const Profile& profile) {
-  Plan plan{.model = profile.model,
-            .graph_hash = profile.graph_hash,
-            .method = "whole",
-            .objective = Objective::compute};
-  plan.stages.push_back({.ranks = {0}});
-  for (int id = 0; id < int(profile.nodes.size()); ++id)
-    if (profile.nodes[id].role != Role::input) plan.stages[0].nodes.push_back(id);
-  return plan;
-}
-
 Schedule whole_backwards(const Profile& profile, const Plan& plan, int microbatches) {
   return make_schedule(profile, plan, Policy::one_f_one_b, microbatches);
 }

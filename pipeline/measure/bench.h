@@ -15,16 +15,13 @@
 
 namespace antichain {
 
-// Returns the plan of one stage.
-Plan whole_model(const Profile&);
-
 // Returns the schedule of a step in which a backward is one action.
-Schedule whole_backwards(const Profile&, const Plan& whole_model, int microbatches);
+Schedule whole_backwards(const Profile&, const Plan& one_stage, int microbatches);
 
 // Returns the schedule of a step in which a backward is two actions. All forwards come first, then all input
 // halves, then all weight halves. Schedules that part backwards put weight halves off, so that caches no
 // longer hold what a weight half reads.
-Schedule parted_backwards(const Profile&, const Plan& whole_model, int microbatches);
+Schedule parted_backwards(const Profile&, const Plan& one_stage, int microbatches);
 
 // A RandomSource gives random images and labels 0, drawn once. Their values do not change the times unless
 // they are denormal, and a real run does not draw them.

@@ -102,7 +102,7 @@ class TimedCalls {
 // slower at others, which must not look like a difference between the two.
 void measure_calls(const Graph& graph, Context& context, Profile& profile, Job& job,
                    const MeasureOptions& options) {
-  const Plan plan = whole_model(profile);
+  const Plan plan = one_stage(profile);
   RankModel model(graph, plan.stages[0].nodes, context, /*seed=*/0, options.optimiser);
   Telling telling(options);
   int done = 0;
@@ -137,7 +137,7 @@ void measure_calls(const Graph& graph, Context& context, Profile& profile, Job& 
 void measure_device(const Graph& graph, Context& context, Profile& profile, Job& job,
                     const MeasureOptions& options) {
   constexpr int warm_ups = 3, kinds = 5;  // a step with a clock takes about as long as three
-  const Plan plan = whole_model(profile);
+  const Plan plan = one_stage(profile);
   RankModel model(graph, plan.stages[0].nodes, context, /*seed=*/0, options.optimiser);
   Bench bench(model, profile, plan,
               whole_backwards(profile, plan, profiled_microbatches(context.backend(), options.microbatches)));
@@ -182,7 +182,7 @@ int profiled_microbatches(const Backend& device, int of_run) {
 MemoryNeed profiling_need(const Graph& lowered, const Optimiser& optimiser, const Backend& device,
                           int of_run) {
   const Profile profile = unpriced(lowered, "", optimiser);
-  const Plan plan = whole_model(profile);
+  const Plan plan = one_stage(profile);
   const int microbatches = profiled_microbatches(device, of_run);
   const auto need = [&](const Schedule& schedule) {
     return step_need(lowered, optimiser, profile, plan, schedule, 0);

@@ -65,9 +65,7 @@ TEST(ShippedProfiles, HaveProvedMemoryCurvesOnOneDevice) {
   for (const std::string model : {"alexnet", "densenet121", "resnet18", "resnet50", "resnet101", "resnext50",
                                   "resnext101", "squeezenet1_0", "vgg16"}) {
     const Profile profile = shipped(model);
-    std::vector<int> nodes;
-    for (int n = 0; n < int(profile.nodes.size()); ++n)
-      if (profile.nodes[size_t(n)].role != Role::input) nodes.push_back(n);
+    const std::vector<int> nodes = one_stage(profile).stages[0].nodes;
     const StageSeat seat{.in_flight = 1};
     const int64_t least = StageFitter(profile, false).least(nodes, seat).bytes,
                   most = memory_bytes(sum_of(profile, nodes), 1, 1);

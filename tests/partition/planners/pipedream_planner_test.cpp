@@ -54,9 +54,7 @@ std::vector<unsigned> down_sets(const Profile& profile, const std::vector<int>& 
 // index (m counts from 0). It returns the seconds of the slowest stage, or nothing where there is no way.
 std::optional<double> published(const Profile& profile, int num_machines, bool straight, bool fewer,
                                 double bandwidth) {
-  std::vector<int> nodes;
-  for (size_t n = 0; n < profile.nodes.size(); ++n)
-    if (profile.nodes[n].role != Role::input) nodes.push_back(int(n));
+  const std::vector<int> nodes = one_stage(profile).stages[0].nodes;
   const std::vector<unsigned> states = down_sets(profile, nodes);
   auto sum = [&](unsigned set, auto price) {
     double sum = 0;

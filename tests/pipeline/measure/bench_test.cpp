@@ -19,7 +19,7 @@ std::string computed(const Schedule& schedule) {
 
 TEST(Bench, WeightHalvesComeAfterAnotherMicroBatch) {
   const Profile profile = test::chain(3, {});
-  const Plan plan = whole_model(profile);
+  const Plan plan = one_stage(profile);
   EXPECT_EQ(computed(whole_backwards(profile, plan, 2)), "0F0 0B0 0F1 0B1 ");
   EXPECT_EQ(computed(parted_backwards(profile, plan, 2)), "0F0 0F1 0I0 0I1 0W0 0W1 ");
   EXPECT_EQ(computed(parted_backwards(profile, plan, 1)), "0F0 0I0 0W0 ");

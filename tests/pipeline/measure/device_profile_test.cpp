@@ -12,14 +12,7 @@
 #include <thread>
 
 #include "framework/cuda/resources.h"
-#include "layers/add.h"
-#include "layers/conv2d.h"
-#include "layers/flatten.h"
-#include "layers/linear.h"
-#include "layers/relu.h"
-#include "models/model.h"
 #include "pipeline/cuda/streams.h"
-#include "pipeline/device/device_step.h"
 #include "pipeline/measure/bench.h"
 #include "pipeline/measure/profiler.h"
 #include "pipeline/run/runner.h"
@@ -28,6 +21,7 @@
 #include "pipeline/transport/solo_transport.h"
 #include "tests/pipeline/fakes/fake_cuda.h"
 #include "tests/pipeline/fakes/fake_gpu.h"
+#include "tests/pipeline/run/two_stages.h"
 
 namespace antichain::test {
 namespace {
@@ -55,17 +49,6 @@ const std::map<std::string, double> table_ms = {{"conv2d forward", 2},
 double of_table_s(const std::string& work) {
   const auto it = table_ms.find(work);
   return (it == table_ms.end() ? 0.05 : it->second) * 1e-3;
-}
-
-// Two convolutions, and a tensor with two consumers: its gradient is folded.
-Graph small_network(const Backend& gpu) {
-  const ModelOptions o{.microbatch = 1, .classes = 10, .image = 8};
-  Graph g("small");
-  const ImageInputs in = add_image_inputs(g, o);
-  const NodeId x = relu(g, "relu", conv2d(g, "conv1", in.images, {.out = 4, .kernel = 3, .pad = 1}));
-  const NodeId y = add(g, "add", x, conv2d(g, "conv2", x, {.out = 4, .kernel = 3, .pad = 1}));
-  add_loss(g, in.labels, linear(g, "linear", flatten(g, "flatten", y), {.out = 10}), o);
-  return lower(g, gpu);
 }
 
 class DeviceProfile : public ::testing::Test {
@@ -102,7 +85,7 @@ std::vector<Heard> clocked_step(const Graph& graph, int microbatches) {
   Context context(gpu);
   gpu.enter(context);
   const Profile profile = unpriced(graph, gpu.description());
-  const Plan plan = whole_model(profile);
+  const Plan plan = one_stage(profile);
   const Schedule schedule = make_schedule(profile, plan, Policy::one_f_one_b, microbatches);
   SoloTransport alone;
   RankModel model(graph, plan.stages[0].nodes, context, 0);
@@ -136,7 +119,7 @@ bool hears_the_kernels(double host_s) {
     if (host_s > 0) std::this_thread::sleep_for(std::chrono::duration<double>(host_s));
     return of_table_s(work) / 10;
   };
-  const Graph graph = small_network(gpu);
+  const Graph graph = two_consumers(gpu, 1);
   const std::vector<Heard> heard = clocked_step(graph, 2);
   std::map<std::tuple<NodeId, Verb, int>, int> pieces;
   int folds = 0;
@@ -199,7 +182,7 @@ TEST_F(DeviceProfile, AHeldDeviceWaitsForTheHostForAWhile) {
 TEST_F(DeviceProfile, NodesAddUpToTheActionsThatRan) {
   FakeGpu& gpu = FakeGpu::the();
   gpu.takes_s = of_table_s;
-  const Graph graph = small_network(gpu);
+  const Graph graph = two_consumers(gpu, 1);
   double action_s = 0, update_s = 0;  // a forward and a backward
   for (NodeId id = 0; id < graph.size(); ++id) {
     const std::string type(graph[id].op->type());

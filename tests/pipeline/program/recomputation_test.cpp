@@ -54,14 +54,10 @@ TEST(BackwardOrder, RunsASegmentBeforeALaterOneThatBeginsFromIt) {
 }
 
 struct OneStage {
-  explicit OneStage(const Recomputation& asked) : plan(whole(profile)) { recompute(plan, profile, asked); }
-
-  static Plan whole(const Profile& profile) {
-    std::vector<int> nodes;
-    for (int n = 0; n < int(profile.nodes.size()); ++n)
-      if (profile.nodes[size_t(n)].role != Role::input) nodes.push_back(n);
-    return plan_of(profile, {nodes});
+  explicit OneStage(const Recomputation& asked) : plan(one_stage(profile)) {
+    recompute(plan, profile, asked);
   }
+
   int64_t ring_bytes(const Policy& policy, int microbatches) const {
     const Schedule schedule = make_schedule(profile, plan, policy, microbatches);
     int64_t bytes = 0;
@@ -124,7 +120,7 @@ TEST(Recomputation, IsCountedAsTheProgramKeepsIt) {
       largest = std::max(largest, profile.nodes[n].cost.output_bytes);
     }
     profile.nodes.back().cost.output_bytes = 0;  // no backward has the loss's own
-    Plan plan = OneStage::whole(profile);
+    Plan plan = one_stage(profile);
     for (const int n : plan.stages[0].nodes)
       if (profile.nodes[size_t(n)].role == Role::compute) plan.stages[0].recomputed.push_back(n);
     const int microbatches = 1 + trial % 3;
@@ -143,7 +139,7 @@ int64_t gradient_bytes(const std::string& op, int second_size = 64) {
   Profile profile = chain(4, cost_of_each);
   profile.nodes[4].op = op;
   profile.nodes[3].cost.output_bytes = second_size;
-  const Plan plan = OneStage::whole(profile);
+  const Plan plan = one_stage(profile);
   const Schedule schedule = make_schedule(profile, plan, Policy::gpipe, 1);
   const Program program = compile(schedule, profile, plan);
   std::vector<Lifetime> lifetimes;
@@ -171,7 +167,7 @@ TEST(Recomputation, RefusesWhatCanNotBeRecomputed) {
   const Profile profile = chain(3);
   expect_error([&] { recomputing(profile, {.nodes = {"n9"}}); }, {"--recompute names a node 'n9', which"});
   expect_error([&] { recomputing(profile, {.nodes = {"n3"}}); }, {"--recompute names 'n3', which is a loss"});
-  Plan plan = OneStage::whole(profile);
+  Plan plan = one_stage(profile);
   plan.stages[0].recomputed = {4};
   expect_error([&] { validate(plan, profile); }, {"recomputes node 4 (n3) in stage 0, but it is a loss"});
   plan.stages[0].recomputed = {9};

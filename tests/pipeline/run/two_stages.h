@@ -37,15 +37,20 @@ class NotingTransport : public SoloTransport {
   std::vector<std::string> noted;
 };
 
-inline Graph two_consumers() {
-  register_cpu_backend();
-  const ModelOptions o{.microbatch = 2, .classes = 10, .image = 8};
+// The ReLU's output has two consumers, so that its gradient is folded.
+inline Graph two_consumers(const Backend& device, int microbatch = 2) {
+  const ModelOptions o{.microbatch = microbatch, .classes = 10, .image = 8};
   Graph g("small");
   const ImageInputs in = add_image_inputs(g, o);
   const NodeId x = relu(g, "relu", conv2d(g, "conv1", in.images, {.out = 4, .kernel = 3, .pad = 1}));
   const NodeId y = add(g, "add", x, conv2d(g, "conv2", x, {.out = 4, .kernel = 3, .pad = 1}));
   add_loss(g, in.labels, linear(g, "linear", flatten(g, "flatten", y), {.out = 10}), o);
-  return lower(g, backend("cpu"));
+  return lower(g, device);
+}
+
+inline const Backend& cpu() {
+  register_cpu_backend();
+  return backend("cpu");
 }
 
 inline Plan cut_behind_relu(const Graph& graph, const Profile& profile) {
@@ -59,7 +64,7 @@ inline Plan cut_behind_relu(const Graph& graph, const Profile& profile) {
 }
 
 struct TwoStages {
-  Graph graph = two_consumers();
+  Graph graph = two_consumers(cpu());
   Profile profile = unpriced(graph, backend("cpu").description());
   Plan plan = cut_behind_relu(graph, profile);
   Schedule schedule = make_schedule(profile, plan, Policy::one_f_one_b, 4);

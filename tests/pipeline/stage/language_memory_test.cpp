@@ -16,11 +16,7 @@ MemoryNeed need_of(const Graph& model) {
   const Backend& cpu = backend("cpu");
   const Graph graph = lower(model, cpu);
   const Profile profile = unpriced(graph, cpu.description());
-  Plan plan{.model = profile.model, .graph_hash = profile.graph_hash};
-  plan.stages.resize(1);
-  plan.stages[0].ranks = {0};
-  for (NodeId id = 0; id < graph.size(); ++id)
-    if (graph[id].role() != Role::input) plan.stages[0].nodes.push_back(id);
+  const Plan plan = one_stage(profile);
   const Schedule schedule = make_schedule(profile, plan, Policy::one_f_one_b, 2);
   return step_need(graph, *default_optimiser(), profile, plan, schedule, 0);
 }

@@ -34,11 +34,7 @@ Terms terms_left(const std::string& order) {
   const Backend& device = backend("cuda_on_host");
   const Graph graph = lower(make_model("resnet20", {.microbatch = 1}), device);
   const Profile profile = unpriced(graph, device.description());
-  Plan plan{.model = profile.model, .graph_hash = profile.graph_hash};
-  plan.stages.resize(1);
-  plan.stages[0].ranks = {0};
-  for (NodeId id = 0; id < graph.size(); ++id)
-    if (graph[id].role() != Role::input) plan.stages[0].nodes.push_back(id);
+  const Plan plan = one_stage(profile);
   const Schedule schedule = make_schedule(profile, plan, parse_csv(order, "a test"), "a test");
   const Program program = compile(schedule, profile, plan, step_network(graph), Mode::train);
   const StageTensors& tensors = program.ranks[0].stages.at(0);

@@ -56,7 +56,7 @@ struct PlannedVgg19 {
   PlannedVgg19(int images, int64_t bytes)
       : graph(lower(vgg19(images), backend("cpu"))),
         profile(test::priced_by_flops(unpriced(graph, "cpu"))),
-        plan(whole_model(profile)) {
+        plan(one_stage(profile)) {
     const StageFitter fitter(profile, false);
     PlanStage& stage = plan.stages[0];
     least_bytes = fitter.least(stage.nodes, {.in_flight = 1}).bytes;
