@@ -23,11 +23,6 @@
 namespace antichain::test {
 namespace {
 
-// Plans are compared to the picosecond, and sums in another order differ in their last bits.
-constexpr double plan_rounding = 1e-11;
-
-int pick(std::mt19937& random, int from, int to) { return from + int(random() % uint32_t(to - from + 1)); }
-
 Profile small_network(std::mt19937& random, int nodes) {
   Profile profile = random_network(random, nodes);
   for (ProfileNode& node : profile.nodes) {

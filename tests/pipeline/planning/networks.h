@@ -13,6 +13,13 @@
 
 namespace antichain::test {
 
+// Plans are compared to the picosecond, and sums in another order differ in their last bits.
+constexpr double plan_rounding = 1e-11;
+
+inline int pick(std::mt19937& random, int from, int to) {
+  return from + int(random() % unsigned(to - from + 1));
+}
+
 inline ProfileNode node(std::string name, Role role, std::vector<int> inputs, bool needs_gradient,
                         NodeCost cost) {
   return {

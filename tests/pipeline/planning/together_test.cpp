@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
 #include "partition/search/antichain_search.h"
 #include "pipeline/planning/chunks.h"
@@ -19,11 +18,7 @@
 namespace antichain::test {
 namespace {
 
-// Times in another order of sums differ in their last bits, and searches compare picoseconds.
-constexpr double rounding_of_sums = 1e-11;
 constexpr double no_cut = std::numeric_limits<double>::infinity();
-
-int any_of(std::mt19937& random, int from, int to) { return from + int(random() % unsigned(to - from + 1)); }
 
 struct Asked {
   Profile profile;
@@ -32,15 +27,15 @@ struct Asked {
 
 Asked asked_of(unsigned seed, Objective objective, int nodes = 0) {
   std::mt19937 random(seed);
-  const int stages = any_of(random, 2, 4);
-  Asked asked{random_network(random, nodes > 0 ? nodes : any_of(random, stages, 8)), {}};
+  const int stages = pick(random, 2, 4);
+  Asked asked{random_network(random, nodes > 0 ? nodes : pick(random, stages, 8)), {}};
   sit_together(random, asked.profile);
-  asked.profile.overhead_s = 0.25 * any_of(random, 0, 2);
-  for (ProfileNode& node : asked.profile.nodes) node.cost.update_s = 0.25 * any_of(random, 0, 4);
+  asked.profile.overhead_s = 0.25 * pick(random, 0, 2);
+  for (ProfileNode& node : asked.profile.nodes) node.cost.update_s = 0.25 * pick(random, 0, 4);
   asked.options = {.stages = stages,
-                   .cluster = one_link({.bytes_per_s = any_of(random, 0, 2) * 200.0, .latency_s = 0.125}),
+                   .cluster = one_link({.bytes_per_s = pick(random, 0, 2) * 200.0, .latency_s = 0.125}),
                    .objective = objective,
-                   .microbatches = any_of(random, 1, 8),
+                   .microbatches = pick(random, 1, 8),
                    .steps = objective == Objective::period ? Steps::overlapped : Steps::apart};
   return asked;
 }
@@ -76,11 +71,11 @@ void expect_best_of_all_cuts(Objective objective, int cases, double least_share)
     }
     const Plan plan = its();
     EXPECT_NO_THROW(validate(plan, asked.profile));
-    EXPECT_NEAR(plan.objective_s(), pace_of(asked, plan, policy), plan.objective_s() * rounding_of_sums);
-    EXPECT_GE(plan.objective_s(), least_s * (1 - rounding_of_sums));
-    EXPECT_LE(plan.lower_bound_s, least_s * (1 + rounding_of_sums));
-    EXPECT_LE(pace_bound_s(asked.profile, asked.options, policy.halves), least_s * (1 + rounding_of_sums));
-    const bool is_best = plan.objective_s() <= least_s * (1 + rounding_of_sums);
+    EXPECT_NEAR(plan.objective_s(), pace_of(asked, plan, policy), plan.objective_s() * plan_rounding);
+    EXPECT_GE(plan.objective_s(), least_s * (1 - plan_rounding));
+    EXPECT_LE(plan.lower_bound_s, least_s * (1 + plan_rounding));
+    EXPECT_LE(pace_bound_s(asked.profile, asked.options, policy.halves), least_s * (1 + plan_rounding));
+    const bool is_best = plan.objective_s() <= least_s * (1 + plan_rounding);
     ++compared, best += is_best;
     if (!policy.halves && objective == Objective::makespan) {
       EXPECT_TRUE(is_best && plan.proved_optimal());
@@ -109,8 +104,8 @@ TEST(Together, AnOrderAndACutAreNoSlowerThanTheBestCutForIt) {
     if (least_s == no_cut) continue;
     const Plan plan = choice.plan(asked.profile, asked.options, Method::antichain);
     EXPECT_NO_THROW(validate(plan, asked.profile));
-    EXPECT_LE(plan.lower_bound_s, least_s * (1 + rounding_of_sums));
-    ++compared, best += plan.pace_s() <= least_s * (1 + rounding_of_sums);
+    EXPECT_LE(plan.lower_bound_s, least_s * (1 + plan_rounding));
+    ++compared, best += plan.pace_s() <= least_s * (1 + plan_rounding);
   }
   EXPECT_GT(compared, 4);
   EXPECT_GE(best, compared - 1);
@@ -137,9 +132,9 @@ TEST(Together, SeveralStagesARankKeepThem) {
       }
       const Plan plan = its();
       EXPECT_NO_THROW(validate(plan, asked.profile));
-      EXPECT_LE(plan.lower_bound_s, least_s * (1 + rounding_of_sums));
-      EXPECT_GE(plan.step_s, least_s * (1 - rounding_of_sums));
-      ++compared, best += plan.step_s <= least_s * (1 + rounding_of_sums);
+      EXPECT_LE(plan.lower_bound_s, least_s * (1 + plan_rounding));
+      EXPECT_GE(plan.step_s, least_s * (1 - plan_rounding));
+      ++compared, best += plan.step_s <= least_s * (1 + plan_rounding);
     }
   EXPECT_GT(compared, 5);
   EXPECT_GE(best, 0.6 * compared);
@@ -166,9 +161,9 @@ TEST(Together, ReplicasAndFewerDevicesKeepThem) {
       });
     const Plan plan = plan_network(asked.profile, asked.options, Method::antichain, Policy::one_f_one_b);
     EXPECT_NO_THROW(validate(plan, asked.profile));
-    EXPECT_LE(plan.lower_bound_s, least_s * (1 + rounding_of_sums));
-    EXPECT_GE(plan.step_s, least_s * (1 - rounding_of_sums));
-    const bool is_best = plan.step_s <= least_s * (1 + rounding_of_sums);
+    EXPECT_LE(plan.lower_bound_s, least_s * (1 + plan_rounding));
+    EXPECT_GE(plan.step_s, least_s * (1 - plan_rounding));
+    const bool is_best = plan.step_s <= least_s * (1 + plan_rounding);
     if (fewer) {
       EXPECT_TRUE(is_best && plan.proved_optimal());
     }
