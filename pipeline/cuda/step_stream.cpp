@@ -21,10 +21,13 @@
 #include "pipeline/cuda/recordings.h"
 #include "pipeline/cuda/streams.h"
 #include "pipeline/device/device_step.h"
-#include "pipeline/host/seconds.h"
 
 namespace antichain::cuda {
 namespace {
+
+double now_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 // A Gate stops a stream until the host opens it, or for a limited time. A host function must not wait for
 // anything that may depend on CUDA's work: a full queue (at a launch) or an allocation may block the thread

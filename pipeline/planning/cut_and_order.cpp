@@ -6,7 +6,6 @@
 
 #include "framework/error.h"
 #include "partition/search/antichain_search.h"
-#include "pipeline/host/seconds.h"
 #include "pipeline/planning/chunks.h"
 #include "pipeline/planning/cut_climb.h"
 #include "pipeline/planning/dispatch_search.h"
@@ -65,7 +64,8 @@ class CutAndOrderSearch {
           result_->order.pace_s() >= before.pace_s() * (1 - 1e-6))
         break;
     }
-    result_->plan.planning_s = seconds_since(start);
+    result_->plan.planning_s =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return *result_;
   }
 

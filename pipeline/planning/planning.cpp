@@ -9,7 +9,6 @@
 #include "framework/error.h"
 #include "partition/plan/finish_plan.h"
 #include "partition/search/antichain_search.h"
-#include "pipeline/host/seconds.h"
 #include "pipeline/planning/chunks.h"
 #include "pipeline/planning/makespan_bound.h"
 #include "pipeline/planning/memory_fit.h"
@@ -88,7 +87,8 @@ Plan plan_network(const Profile& profile, const PlanOptions& options, Method met
     plan = finish_plan(profile, on_ranks, plan.stages, plan.method, plan.states);
     if (options.recompute) make_fit(plan, profile, on_ranks, fitter);
   }
-  plan.planning_s = seconds_since(start);
+  const auto end = std::chrono::steady_clock::now();
+  plan.planning_s = std::chrono::duration<double>(end - start).count();
   if (asked.beside_bytes.empty()) check_formula(plan, asked.cluster);
   set_pace(plan, profile, asked, policy);
   if (by_step && !exact && !several) {
