@@ -15,6 +15,22 @@ namespace antichain {
 using namespace hdf5;
 namespace {
 
+// HDF5 copies a chunk to add its checksum, so a large tensor has several. An extent is divided where that
+// leaves it at least 16, so that what the last chunk lacks is less than a sixteenth; else it becomes 1.
+std::vector<hsize_t> chunk_of(const NamedTensor& tensor) {
+  constexpr int64_t most_bytes = 1 << 20, least_extent = 16;
+  std::vector<hsize_t> chunk(tensor.shape.begin(), tensor.shape.end());
+  int64_t bytes = tensor.bytes();
+  for (hsize_t& extent : chunk) {
+    if (bytes <= most_bytes) break;
+    const int64_t all = int64_t(extent), row = bytes / all, most = most_bytes / row;
+    const int64_t chunks = most < least_extent ? all : (all + most - 1) / most;
+    extent = hsize_t((all + chunks - 1) / chunks);
+    bytes = row * int64_t(extent);
+  }
+  return chunk;
+}
+
 void write_tensor(hid_t file, const NamedTensor& tensor) {
   const std::vector<hsize_t> extents(tensor.shape.begin(), tensor.shape.end());
   const bool scalar = extents.empty();
@@ -25,8 +41,8 @@ void write_tensor(hid_t file, const NamedTensor& tensor) {
   H5Pset_char_encoding(links, H5T_CSET_UTF8);
   H5Pset_create_intermediate_group(links, 1);        // a name with slashes is a path
   if (scalar) H5Pset_layout(creation, H5D_COMPACT);  // within the structure, so under its checksum
-  if (!scalar && tensor.elements() > 0 && tensor.bytes() < int64_t(UINT32_MAX)) {  // HDF5's limit of a chunk
-    H5Pset_chunk(creation, int(extents.size()), extents.data());
+  if (!scalar && tensor.elements() > 0) {
+    H5Pset_chunk(creation, int(extents.size()), chunk_of(tensor).data());
     H5Pset_fletcher32(creation);
   }
   const hid_t in_file = tensor.is_float() ? H5T_IEEE_F32LE : H5T_STD_I64LE;
@@ -98,7 +114,7 @@ Outline outline(const std::vector<Hdf5Item>& items) {
 std::string to_hdf5(const Weights& weights) {
   const Session session;
   size_t room = 2 << 20;  // of structures; a file in memory grows by steps of 1 MiB
-  for (const NamedTensor& tensor : weights) room += size_t(tensor.bytes());
+  for (const NamedTensor& tensor : weights) room += size_t(tensor.bytes() + tensor.bytes() / 16);
   std::string bytes;
   bytes.reserve(room);
   {

@@ -121,8 +121,10 @@ MemoryNeed memory_need(const Graph& graph, const Optimiser& optimiser, const Pro
       shares_of_step(graph, optimiser, profile, plan, evaluation, rank, Mode::evaluate).activations();
   if (averaged(optimiser)) need.evaluation += largest;  // swap_averages() copies it
   need.copy = copy_bytes(graph, nodes);
-  // gather_weights() encodes each value for rank 0, which then encodes all of them; HDF5 copies one twice.
-  if (keeps_weights) need.copy = rank == 0 ? 2 * (file_bytes(graph) + largest_of_all) : need.copy + largest;
+  // gather_weights() encodes each value for rank 0, which decodes it and then encodes all of them.
+  if (keeps_weights)
+    need.copy =
+        rank == 0 ? file_bytes(graph) + std::max(file_bytes(graph), 2 * largest_of_all) : need.copy + largest;
   const NodeId images = graph.find(Loader::images_input);
   if (reads(graph, nodes, [&](NodeId n) { return n == images; }))  // by two loaders: training, evaluation
     need.images = 2 * int64_t(LoaderOptions().ahead) * graph.microbatch() * image_bytes;

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <numeric>
 
 #include "framework/files/hdf5_arrays.h"
 #include "framework/json.h"
@@ -71,6 +72,28 @@ TEST(Hdf5, RefusesOtherTypesByName) {
   refused(H5T_IEEE_F64LE, "float64");
   refused(H5T_STD_I32LE, "an integer of 32 bits");
   refused(H5T_STD_U64LE, "an integer of 64 bits");
+}
+
+// Of a tensor that is cut along its first extent, its second and its last, every chunk has a checksum.
+TEST(Hdf5, LargeTensorsHaveSeveralChunks) {
+  for (const std::vector<int64_t>& shape :
+       {std::vector<int64_t>{1021, 1031}, {3, 700, 7, 71}, {1, 1'000'003}, {5, 2}}) {
+    NamedTensor tensor = make_tensor("a", shape, true, INT64_MAX, "");
+    std::vector<float>& numbers = std::get<0>(tensor.values);
+    std::iota(numbers.begin(), numbers.end(), 1.f);
+    Weights weights;
+    weights.add(tensor);
+    const std::string bytes = to_hdf5(weights);
+    EXPECT_EQ(to_hdf5(weights), bytes);
+    EXPECT_EQ(from_hdf5(bytes, "w.h5")[0], tensor);
+    EXPECT_LT(bytes.size(), size_t(tensor.bytes()) * 17 / 16 + 10'000);
+    for (const float number : {numbers.front(), numbers.back()}) {
+      const size_t at = bytes.rfind(std::string(reinterpret_cast<const char*>(&number), sizeof number));
+      std::string damaged = bytes;
+      ++damaged.at(at);
+      expect_error([&] { from_hdf5(damaged, "w.h5"); }, {"'a'"});
+    }
+  }
 }
 
 TEST(Hdf5, NamesWithSlashesArePaths) {
