@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "pipeline/run/plain_copy.h"
 #include "pipeline/run/shard_exchange.h"

@@ -3,11 +3,9 @@
 // each epoch, or every so many steps. In the last checkpoint before an evaluation the evaluation has not
 // happened yet. So a run that goes on from there evaluates first, with the same result.
 //
-// Where steps overlap, rank 0 hears of a step's results while the next one runs. A rank with a device begins
-// a step before it waits for the one in front, so that the device does not wait for the host. The pipeline
-// drains for a checkpoint, an evaluation, a traced step, and at the end. Where a schedule has several steps
-// in a row, as many are begun at once as come before the next of these, and all of them end before anything
-// else happens.
+// Steps may overlap (steps_in_flight.h). The pipeline drains for a checkpoint, an evaluation, a traced step,
+// and at the end. Where a schedule has several steps in a row, as many are begun at once as come before the
+// next of these, and all of them end before anything else happens.
 #pragma once
 
 #include <algorithm>
