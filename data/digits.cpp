@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <charconv>
 #include <string_view>
-#include <utility>
 
 #include "framework/bounded_file.h"
 #include "framework/error.h"

@@ -1,7 +1,6 @@
 #include "data/masked_tokens.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 #include <vector>
 

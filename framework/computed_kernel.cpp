@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "framework/computed.h"
-#include "framework/error.h"
 #include "framework/graph.h"
 #include "framework/reorder.h"
 

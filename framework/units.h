@@ -1,7 +1,6 @@
 // These functions read and write sizes and times as people do.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "framework/error.h"
-#include "framework/files/weights.h"
 #include "framework/json.h"
 #include "layers/attention.h"
 #include "layers/dropout.h"

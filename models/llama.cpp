@@ -6,7 +6,6 @@
 #include <memory>
 #include <utility>
 
-#include "framework/error.h"
 #include "layers/add.h"
 #include "layers/attention.h"
 #include "layers/elementwise.h"

@@ -2,7 +2,6 @@
 // help, and answers mistakes with the nearest name.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 

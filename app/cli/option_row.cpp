@@ -8,7 +8,6 @@
 #include <array>
 #include <cstdlib>
 #include <sstream>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 

@@ -16,7 +16,6 @@
 #include "app/obtain/profile.h"
 #include "app/obtain/schedule.h"
 #include "app/options/options.h"
-#include "data/cifar.h"
 #include "data/obtain.h"
 #include "framework/error.h"
 #include "framework/files/checkpoint_folder.h"

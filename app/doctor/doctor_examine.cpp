@@ -1,6 +1,5 @@
 // The measuring half of `antichain doctor` collects the facts.
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>

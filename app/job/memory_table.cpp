@@ -1,7 +1,5 @@
 #include "app/job/memory_table.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <functional>
 

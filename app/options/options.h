@@ -2,7 +2,6 @@
 // everywhere.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>

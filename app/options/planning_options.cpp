@@ -11,7 +11,6 @@
 #include "framework/error.h"
 #include "framework/parse_number.h"
 #include "partition/planners/planner.h"
-#include "pipeline/planning/planning.h"
 #include "pipeline/schedule/policy.h"
 
 namespace antichain {

@@ -11,7 +11,6 @@
 #include "app/report/plan_figures.h"
 #include "framework/printable.h"
 #include "pipeline/planning/order_bound.h"
-#include "pipeline/planning/order_search.h"
 #include "pipeline/program/memory_shares.h"
 #include "pipeline/simulate/simulate.h"
 

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "app/obtain/schedule.h"
-#include "framework/error.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/simulate/simulate.h"
 

@@ -9,7 +9,6 @@
 
 #include "app/cli/number_text.h"
 #include "app/cli/overwriting.h"
-#include "app/job/agreement.h"
 #include "app/train/rate_options.h"
 #include "framework/error.h"
 #include "framework/files/checkpoint_folder.h"

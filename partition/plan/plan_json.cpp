@@ -8,7 +8,6 @@
 #include <map>
 #include <set>
 
-#include "framework/error.h"
 #include "framework/json.h"
 #include "partition/plan/plan.h"
 #include "partition/plan/plan_price.h"

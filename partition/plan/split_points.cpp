@@ -8,12 +8,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <numeric>
-#include <optional>
 #include <set>
-#include <string_view>
 #include <tuple>
 
 #include "framework/error.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 
 #include "framework/in_place.h"
 #include "partition/plan/stage_cost.h"

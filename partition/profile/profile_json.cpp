@@ -12,7 +12,6 @@
 #include <map>
 #include <set>
 
-#include "framework/error.h"
 #include "framework/json.h"
 #include "partition/profile/json_text.h"
 #include "partition/profile/profile.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "framework/error.h"
 #include "pipeline/schedule/gradient_buckets.h"
 #include "pipeline/schedule/schedule_passes.h"
 

@@ -1,7 +1,6 @@
 #include "pipeline/program/stage_operands.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "pipeline/program/gradient_tensors.h"
 #include "pipeline/program/parts.h"

@@ -1,7 +1,6 @@
 #include "pipeline/run/gradient_norm.h"
 
 #include <cmath>
-#include <utility>
 #include <vector>
 
 #include "framework/sum_of_squares.h"

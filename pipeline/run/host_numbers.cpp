@@ -1,6 +1,5 @@
 #include "pipeline/run/host_numbers.h"
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 

@@ -2,7 +2,6 @@
 // an update in order again.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <memory>
 #include <span>

@@ -9,8 +9,6 @@
 // Messages go from the weights into the weights, so none of this takes memory.
 #pragma once
 
-#include <vector>
-
 #include "pipeline/run/gradient_norm.h"
 #include "pipeline/stage/rank_model.h"
 #include "pipeline/stage/stage_state.h"

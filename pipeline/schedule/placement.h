@@ -8,7 +8,6 @@
 //   rank 3        3            3 7               3 4
 #pragma once
 
-#include <string>
 #include <string_view>
 #include <vector>
 

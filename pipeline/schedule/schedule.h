@@ -9,7 +9,6 @@
 #pragma once
 
 #include <compare>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>

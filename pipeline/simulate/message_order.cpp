@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <tuple>
-#include <utility>
 
 #include "pipeline/schedule/gradient_buckets.h"
 #include "pipeline/simulate/action_seconds.h"

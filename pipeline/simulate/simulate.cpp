@@ -2,7 +2,6 @@
 // nothing at its receiver, and any order of transits will do in which a send comes before its recv.
 #include "pipeline/simulate/simulate.h"
 
-#include <algorithm>
 #include <array>
 
 #include "pipeline/schedule/happens_before.h"

@@ -22,10 +22,8 @@
 // times.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "partition/plan/steps.h"
 #include "partition/profile/cluster.h"

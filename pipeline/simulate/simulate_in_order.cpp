@@ -1,5 +1,4 @@
 // Simulates exchanges that meet in the order of their lanes: a message waits for its receiver's buffer, too.
-#include <algorithm>
 #include <map>
 #include <tuple>
 

@@ -4,10 +4,8 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "pipeline/transport/transport.h"
 

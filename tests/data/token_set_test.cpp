@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <set>
 #include <string>
@@ -14,7 +13,6 @@
 #include "data/loader.h"
 #include "data/pack_text.h"
 #include "framework/files/hdf5_arrays.h"
-#include "framework/files/weights.h"
 #include "tests/data/temporary_folder.h"
 #include "tests/expect_error.h"
 

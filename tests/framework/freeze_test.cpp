@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "framework/name_pattern.h"
 #include "tests/expect_error.h"
 #include "tests/framework/stand_ins.h"
 

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 
 #include "framework/json.h"
 #include "framework/paths.h"

@@ -5,8 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <numeric>
-#include <utility>
 #include <vector>
 
 #include "framework/random.h"

@@ -4,7 +4,6 @@
 
 #include <cstring>
 
-#include "framework/bf16.h"
 #include "layers/cpu/backend.h"
 #include "tests/layers/engines.h"
 #include "tests/layers/op_cases.h"

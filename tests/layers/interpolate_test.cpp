@@ -8,7 +8,6 @@
 
 #include <gtest/gtest.h>
 
-#include "framework/error.h"
 #include "tests/cpu_engine.h"
 #include "tests/expect_error.h"
 #include "tests/layers/op_harness.h"

@@ -4,8 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "framework/random.h"
 #include "layers/cpu/layer_norm_loops.h"
 #include "tests/cpu_engine.h"

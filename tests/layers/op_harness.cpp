@@ -18,7 +18,6 @@
 #include "layers/cpu/narrow_groups.h"
 #include "layers/embedding.h"
 #include "layers/linear.h"
-#include "layers/operators.h"
 #include "layers/softmax_cross_entropy.h"
 #include "tests/layers/guarded.h"
 #include "tests/layers/reference/reference.h"

@@ -2,9 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <functional>
 
-#include "framework/error.h"
 #include "layers/concat.h"
 #include "layers/conv2d.h"
 #include "layers/dropout.h"

@@ -4,7 +4,6 @@
 
 #include <cmath>
 
-#include "framework/error.h"
 #include "layers/conv_transpose2d.h"
 #include "layers/input.h"
 #include "layers/mean.h"

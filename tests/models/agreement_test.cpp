@@ -4,11 +4,9 @@
 
 #include <cmath>
 #include <map>
-#include <string_view>
 
 #include "layers/cpu/backend.h"
 #include "layers/cpu/dnnl.h"
-#include "models/model.h"
 #include "tests/models/golden.h"
 #include "tests/models/graph_run.h"
 #include "tests/models/judged_engine.h"

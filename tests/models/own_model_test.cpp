@@ -1,7 +1,6 @@
 // Tests a user's models beside the shipped ones.
 #include <gtest/gtest.h>
 
-#include "framework/error.h"
 #include "layers/flatten.h"
 #include "layers/linear.h"
 #include "models/model.h"

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 #include <CLI/CLI.hpp>
 
-#include <array>
 #include <cstdlib>
 #include <filesystem>
 
@@ -13,7 +12,6 @@
 #include "app/cli/commands.h"
 #include "app/cli/option_row.h"
 #include "app/job/preflight.h"
-#include "framework/error.h"
 #include "framework/json.h"
 #include "framework/known_names.h"
 #include "layers/cpu/backend.h"

@@ -1,6 +1,5 @@
 // The program repeats in many places what files say. These tests put text into files that a terminal would
 // obey, and check that none of it reaches the terminal.
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <sstream>
-
 #include "tests/pipeline/planning/networks.h"
 
 namespace antichain::test {

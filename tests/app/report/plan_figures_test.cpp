@@ -3,11 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "app/report/plan_report.h"
-#include "pipeline/program/memory_shares.h"
-#include "pipeline/schedule/policy.h"
 
 namespace antichain {
 namespace {

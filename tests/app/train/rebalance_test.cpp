@@ -1,14 +1,11 @@
 // A run moves nodes off a rank that is slow, and says so; its results are those of a run that does not.
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "framework/files/checkpoint.h"
 #include "framework/files/checkpoint_folder.h"
 #include "framework/json.h"
 #include "partition/plan/plan.h"

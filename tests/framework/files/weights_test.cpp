@@ -12,7 +12,6 @@
 #include <random>
 #include <span>
 
-#include "framework/files/hdf5.h"
 #include "framework/files/hdf5_arrays.h"
 #include "framework/files/safetensors.h"
 #include "framework/json.h"

@@ -1,7 +1,6 @@
 // Computes attention and rotary positions, row by row, as their formulas stand in the headers.
 #include "layers/attention.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <vector>

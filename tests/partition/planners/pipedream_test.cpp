@@ -5,7 +5,6 @@
 // vgg16.txt. What is expected of them was counted in the files by other means (grep, awk) or published.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>

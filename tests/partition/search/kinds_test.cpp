@@ -3,8 +3,6 @@
 // of down-sets and devices, and adds up what the formulas say.
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <numeric>
 #include <random>
 #include <set>
 

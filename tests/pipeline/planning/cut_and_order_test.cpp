@@ -11,7 +11,6 @@
 #include "pipeline/planning/planning.h"
 #include "pipeline/planning/schedule_choice.h"
 #include "pipeline/simulate/simulate.h"
-#include "tests/expect_error.h"
 #include "tests/pipeline/planning/networks.h"
 
 namespace antichain::test {

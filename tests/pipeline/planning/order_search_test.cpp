@@ -9,7 +9,6 @@
 #include <limits>
 #include <random>
 
-#include "pipeline/planning/chunks.h"
 #include "pipeline/planning/greedy_order.h"
 #include "pipeline/planning/order_bound.h"
 #include "pipeline/planning/planning.h"

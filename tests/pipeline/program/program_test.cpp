@@ -10,7 +10,6 @@
 
 #include "pipeline/schedule/happens_before.h"
 #include "pipeline/schedule/policy.h"
-#include "tests/expect_error.h"
 #include "tests/pipeline/planning/networks.h"
 #include "tests/pipeline/schedule/only.h"
 

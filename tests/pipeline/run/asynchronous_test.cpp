@@ -7,7 +7,6 @@
 
 #include <chrono>
 #include <cmath>
-#include <filesystem>
 #include <random>
 #include <thread>
 
@@ -33,7 +32,6 @@
 #include "tests/pipeline/run/expect_same.h"
 #include "tests/pipeline/run/training_run.h"
 #include "tests/pipeline/schedule/fitting.h"
-#include "tests/pipeline/train/checkpoint_contents.h"
 #include "tests/pipeline/transport/passing_transport.h"
 
 namespace antichain::test {

@@ -8,7 +8,6 @@
 #include "framework/files/state_dict.h"
 #include "framework/initialise.h"
 #include "layers/cpu/backend.h"
-#include "models/model.h"
 #include "partition/planners/planner.h"
 #include "pipeline/run/runner.h"
 #include "pipeline/schedule/policy.h"

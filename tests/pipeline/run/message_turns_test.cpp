@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "pipeline/schedule/policy.h"
 #include "pipeline/simulate/message_order.h"

@@ -9,7 +9,6 @@
 #include <functional>
 #include <numeric>
 
-#include "framework/error.h"
 #include "framework/files/checkpoint_folder.h"
 #include "partition/planners/planner.h"
 #include "pipeline/program/parts.h"

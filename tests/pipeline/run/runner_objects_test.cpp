@@ -8,7 +8,6 @@
 #include <thread>
 #include <vector>
 
-#include "framework/error.h"
 #include "pipeline/run/action_text.h"
 #include "pipeline/run/gradient_folds.h"
 #include "pipeline/run/host_feed.h"

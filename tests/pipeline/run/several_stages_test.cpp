@@ -6,7 +6,6 @@
 
 #include <algorithm>
 
-#include "framework/files/checkpoint_folder.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/schedule/schedule_passes.h"
 #include "tests/data/temporary_folder.h"

@@ -13,7 +13,6 @@
 #include "layers/flatten.h"
 #include "layers/linear.h"
 #include "models/graph_file.h"
-#include "models/model.h"
 #include "partition/plan/stage_cost.h"
 #include "pipeline/run/runner.h"
 #include "pipeline/schedule/policy.h"

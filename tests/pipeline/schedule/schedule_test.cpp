@@ -7,7 +7,6 @@
 
 #include <algorithm>
 
-#include "framework/error.h"
 #include "pipeline/schedule/policy.h"
 #include "tests/pipeline/planning/networks.h"
 #include "tests/pipeline/schedule/data_flow.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <numeric>
 #include <random>
-#include <set>
 
 #include "pipeline/program/memory_shares.h"
 #include "pipeline/program/program.h"

@@ -1,13 +1,9 @@
 // Asynchronous schedules are of several steps in a row. They are parsed, validated, cut short, compiled and
 // simulated, and each pass reads the version of the weights that the delay of its stage says.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
-
-#include <map>
 
 #include "pipeline/planning/schedule_choice.h"
 #include "pipeline/program/memory_shares.h"
-#include "pipeline/program/weight_versions.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/schedule/schedule_csv.h"
 #include "pipeline/simulate/simulate.h"

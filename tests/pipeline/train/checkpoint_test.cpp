@@ -4,15 +4,11 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <map>
 
-#include "framework/files/hdf5.h"
 #include "framework/json.h"
 #include "framework/random.h"
-#include "partition/planners/planner.h"
 #include "pipeline/host/stop_signals.h"
 #include "pipeline/schedule/policy.h"
 #include "tests/data/temporary_folder.h"

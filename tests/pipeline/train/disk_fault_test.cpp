@@ -20,7 +20,6 @@
 #include <vector>
 
 #include "framework/files/checkpoint_folder.h"
-#include "partition/planners/planner.h"
 #include "pipeline/schedule/policy.h"
 #include "tests/data/temporary_folder.h"
 #include "tests/pipeline/run/training_run.h"

@@ -6,7 +6,6 @@
 
 #include "framework/adamw.h"
 #include "framework/averaged.h"
-#include "framework/files/checkpoint_folder.h"
 #include "framework/grouped.h"
 #include "framework/muon.h"
 #include "framework/sgd.h"

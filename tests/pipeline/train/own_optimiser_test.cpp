@@ -10,12 +10,10 @@
 
 #include "framework/backend.h"
 #include "framework/files/checkpoint_folder.h"
-#include "framework/files/hdf5.h"
 #include "layers/cpu/backend.h"
 #include "partition/planners/planner.h"
 #include "pipeline/program/memory_shares.h"
 #include "pipeline/schedule/policy.h"
-#include "pipeline/simulate/simulate.h"
 #include "pipeline/stage/memory_need.h"
 #include "pipeline/stage/stage_state.h"
 #include "tests/data/temporary_folder.h"

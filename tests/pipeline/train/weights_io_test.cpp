@@ -5,14 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <mutex>
 
 #include "layers/cpu/backend.h"
 #include "models/model.h"
-#include "partition/profile/profile.h"
-#include "pipeline/train/state_hash.h"
 #include "pipeline/transport/thread_transport.h"
 #include "tests/expect_error.h"
 

@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cstdio>
 #include <random>
-#include <utility>
 
 #include "framework/backend.h"
 #include "pipeline/device/device_streams.h"
