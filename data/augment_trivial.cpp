@@ -5,9 +5,7 @@
 #include <array>
 #include <cmath>
 #include <numbers>
-#include <vector>
 
-#include "data/augment.h"
 #include "data/normaliser.h"
 
 namespace antichain {

@@ -1,7 +1,5 @@
 #include "data/normaliser.h"
 
-#include <algorithm>
-
 #include "framework/error.h"
 
 namespace antichain {

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "framework/error.h"
-#include "framework/graph.h"
 #include "framework/reorder.h"
 
 namespace antichain {

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
-#include <string_view>
 #include <unordered_map>
 #include <utility>
 

@@ -3,9 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <memory>
-#include <optional>
-#include <string>
 #include <utility>
 
 #include "framework/error.h"

@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <sstream>
 #include <type_traits>
-#include <utility>
 
 #include "app/cli/command_parser.h"
 #include "framework/error.h"

@@ -7,7 +7,6 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
-#include <vector>
 
 #include "app/cli/output_file.h"
 #include "app/cli/run_folder.h"

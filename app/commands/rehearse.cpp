@@ -17,7 +17,6 @@
 #include "app/obtain/given_files.h"
 #include "app/obtain/profile.h"
 #include "app/obtain/schedule.h"
-#include "app/options/options.h"
 #include "app/report/measures.h"
 #include "app/report/plan_figures.h"
 #include "app/report/plan_report.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <new>
-#include <string>
 #include <system_error>
 #include <vector>
 

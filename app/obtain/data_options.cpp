@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <sstream>
 #include <string_view>
-#include <vector>
 
 #include "app/cli/number_text.h"
 #include "app/cli/option_row.h"
@@ -19,7 +18,6 @@
 #include "data/cifar.h"
 #include "data/hdf5_set.h"
 #include "data/masked_tokens.h"
-#include "data/token_set.h"
 #include "framework/error.h"
 #include "framework/known_names.h"
 #include "framework/paths.h"

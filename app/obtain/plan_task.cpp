@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <optional>
 
 #include "app/cli/number_text.h"
 #include "app/obtain/schedule.h"

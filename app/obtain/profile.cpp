@@ -7,7 +7,6 @@
 
 #include "app/cli/number_text.h"
 #include "app/cli/progress_bar.h"
-#include "app/job/job.h"
 #include "app/job/preflight.h"
 #include "app/obtain/profile_cache.h"
 #include "data/loader.h"

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
-#include <utility>
 
 #include "app/job/preflight.h"
 #include "framework/error.h"

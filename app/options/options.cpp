@@ -9,7 +9,6 @@
 
 #include "app/cli/checks.h"
 #include "app/cli/command_line.h"
-#include "app/cli/option_row.h"
 #include "app/cli/output_file.h"
 #include "framework/backend.h"
 #include "framework/error.h"
@@ -21,7 +20,6 @@
 #include "layers/cpu/cpu_isa.h"
 #include "pipeline/host/launch.h"
 #include "pipeline/planning/schedule_choice.h"
-#include "pipeline/schedule/policy.h"
 
 namespace antichain {
 namespace {

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <string>
-#include <vector>
 
 #include "pipeline/simulate/simulate.h"
 

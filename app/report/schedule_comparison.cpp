@@ -5,11 +5,9 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "app/cli/number_text.h"
 #include "app/cli/table.h"
-#include "app/obtain/plan_task.h"
 #include "app/obtain/schedule.h"
 #include "app/report/plan_figures.h"
 #include "app/report/plan_report.h"

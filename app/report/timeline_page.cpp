@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "app/cli/number_text.h"
 #include "app/report/plan_report.h"

@@ -10,7 +10,6 @@
 #include <map>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "app/cli/option_row.h"
 #include "framework/averaged.h"

@@ -8,9 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <string_view>
 
 #include "framework/bounded_file.h"
 #include "framework/error.h"

@@ -1,6 +1,5 @@
 #include "partition/plan/stage_cost.h"
 
-#include <algorithm>
 #include <cmath>
 #include <set>
 #include <string_view>

@@ -1,7 +1,6 @@
 #include "partition/profile/cluster.h"
 
 #include <algorithm>
-#include <functional>
 #include <numeric>
 
 #include "framework/error.h"

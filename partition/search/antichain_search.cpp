@@ -10,12 +10,10 @@
 #include <set>
 #include <utility>
 
-#include "framework/error.h"
 #include "framework/units.h"
 #include "partition/search/contract.h"
 #include "partition/search/kind_crews.h"
 #include "partition/search/load_cuts.h"
-#include "partition/search/recomputing_cuts.h"
 #include "partition/search/topological_orders.h"
 
 namespace antichain {

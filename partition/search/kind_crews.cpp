@@ -5,7 +5,6 @@
 #include <functional>
 #include <limits>
 #include <tuple>
-#include <utility>
 
 #include "partition/plan/stage_cost.h"
 

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <memory>
 #include <sstream>
-#include <vector>
 
 #include "framework/backend.h"
 #include "pipeline/device/device_step.h"

@@ -7,9 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <optional>
 #include <random>
-#include <utility>
 
 #include "framework/error.h"
 #include "partition/plan/stage_cost.h"

@@ -6,9 +6,7 @@
 #include <chrono>
 #include <exception>
 #include <future>
-#include <optional>
 #include <utility>
-#include <vector>
 
 #include "framework/error.h"
 #include "framework/random.h"

@@ -8,7 +8,6 @@
 
 #include "framework/error.h"
 #include "partition/plan/stage_cost.h"
-#include "pipeline/schedule/policy.h"
 
 namespace antichain {
 namespace {

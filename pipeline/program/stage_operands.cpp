@@ -1,7 +1,5 @@
 #include "pipeline/program/stage_operands.h"
 
-#include <algorithm>
-
 #include "pipeline/program/gradient_tensors.h"
 #include "pipeline/program/parts.h"
 #include "pipeline/schedule/gradient_buckets.h"

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <set>
 #include <thread>
 #include <utility>
 

@@ -5,7 +5,6 @@
 #include <array>
 
 #include "pipeline/schedule/happens_before.h"
-#include "pipeline/schedule/policy.h"
 #include "pipeline/schedule/schedule_passes.h"
 #include "pipeline/simulate/player.h"
 

@@ -1,6 +1,5 @@
 #include "pipeline/stage/memory_need.h"
 
-#include <algorithm>
 #include <functional>
 #include <set>
 #include <string>

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <utility>
@@ -14,7 +13,7 @@
 #include "pipeline/host/seconds.h"
 #include "pipeline/host/stop_signals.h"
 #include "pipeline/train/best_watch.h"
-#include "pipeline/train/steps_in_flight.h"
+#include "pipeline/train/steps_under_way.h"
 #include "pipeline/train/weights_io.h"
 
 namespace antichain {
@@ -67,7 +66,7 @@ class Trainer {
         last_(options.start.last),
         checkpointer_(options.checkpoint, options.start, model, work_->seat, transport,
                       [&](const CheckpointReport& report) { observer.on_checkpoint(report); }),
-        boundary_(job_, checkpointer_, options.deadline, StepsInFlight::lag(options, job_),
+        boundary_(job_, checkpointer_, options.deadline, StepsUnderWay::lag(options, job_),
                   total_ - options.start.step, schedule.steps),
         results_(job_, boundary_),
         steps_(options, job_, results_, nan_policy_, time_, per_epoch_,
@@ -343,7 +342,7 @@ class Trainer {
   StepBoundary boundary_;
   StepResults results_;
   TimeSheet time_;
-  StepsInFlight steps_;
+  StepsUnderWay steps_;
   Clock::time_point period_start_ = Clock::now();
   double period_s_before_;        // of the period, before this run
   std::optional<Division> next_;  // on rank 0: the one that it wants to go over to, or did last

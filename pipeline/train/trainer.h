@@ -3,7 +3,7 @@
 // each epoch, or every so many steps. In the last checkpoint before an evaluation the evaluation has not
 // happened yet. So a run that goes on from there evaluates first, with the same result.
 //
-// Steps may overlap (steps_in_flight.h). The pipeline drains for a checkpoint, an evaluation, a traced step,
+// Steps may overlap (steps_under_way.h). The pipeline drains for a checkpoint, an evaluation, a traced step,
 // and at the end. Where a schedule has several steps in a row, as many are begun at once as come before the
 // next of these, and all of them end before anything else happens.
 #pragma once

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include "framework/error.h"
-
 namespace antichain {
 namespace {
 

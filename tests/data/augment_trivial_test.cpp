@@ -8,9 +8,7 @@
 #include <fstream>
 #include <map>
 #include <string>
-#include <vector>
 
-#include "data/augment.h"
 #include "data/normaliser.h"
 #include "framework/error.h"
 

@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <cstring>
-#include <thread>
 
 #include "tests/data/memory_set.h"
 #include "tests/expect_error.h"

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <string>
 
 #include "tests/data/temporary_folder.h"
 #include "tests/expect_error.h"

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
-#include <functional>
 #include <initializer_list>
 #include <sstream>
 #include <stdexcept>

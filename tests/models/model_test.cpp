@@ -4,9 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <optional>
 #include <set>
-#include <vector>
 
 #include "framework/backend.h"
 #include "framework/error.h"

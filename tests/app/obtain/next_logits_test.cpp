@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <mutex>
-#include <string>
-#include <vector>
 
 #include "app/run.h"
 #include "tests/data/temporary_folder.h"

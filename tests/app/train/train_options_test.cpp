@@ -6,8 +6,6 @@
 
 #include <map>
 #include <set>
-#include <string>
-#include <vector>
 
 #include "app/cli/command_line.h"
 #include "tests/expect_error.h"

@@ -11,7 +11,6 @@
 #include <fstream>
 #include <functional>
 #include <limits>
-#include <map>
 #include <random>
 #include <thread>
 

@@ -7,7 +7,6 @@
 
 #include <cstdio>
 #include <cstring>
-#include <functional>
 #include <numeric>
 
 #include "framework/files/hdf5_arrays.h"

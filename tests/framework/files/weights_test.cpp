@@ -10,7 +10,6 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <random>
-#include <span>
 
 #include "framework/files/hdf5_arrays.h"
 #include "framework/files/safetensors.h"

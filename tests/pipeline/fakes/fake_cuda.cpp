@@ -4,7 +4,6 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdio>
-#include <set>
 
 #include "framework/error.h"
 #include "tests/pipeline/fakes/fake_cuda_device.h"

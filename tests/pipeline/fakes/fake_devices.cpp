@@ -5,10 +5,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstddef>
 #include <cstring>
 #include <map>
-#include <memory>
 #include <mutex>
 
 #include "framework/tensor.h"

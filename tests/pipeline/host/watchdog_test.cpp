@@ -9,7 +9,6 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <thread>
 
 #include "framework/error.h"
 #include "pipeline/host/seconds.h"

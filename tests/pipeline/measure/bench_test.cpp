@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <string>
-
 #include "tests/pipeline/planning/networks.h"
 
 namespace antichain {

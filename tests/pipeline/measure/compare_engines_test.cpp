@@ -8,7 +8,6 @@
 #include "framework/alternatives.h"
 #include "framework/error.h"
 #include "models/model.h"
-#include "pipeline/host/progress.h"
 #include "tests/expect_error.h"
 #include "tests/pipeline/fakes/fake_cuda.h"
 #include "tests/pipeline/fakes/fake_gpu.h"

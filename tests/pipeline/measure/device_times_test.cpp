@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "pipeline/run/node_stamps.h"
 #include "pipeline/simulate/simulate.h"
 #include "tests/pipeline/planning/networks.h"
 

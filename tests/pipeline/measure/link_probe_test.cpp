@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <vector>
 
 #include "framework/backend.h"
 #include "layers/cpu/backend.h"

@@ -7,7 +7,6 @@
 #include "partition/plan/finish_plan.h"
 #include "partition/planners/planner.h"
 #include "pipeline/planning/schedule_choice.h"
-#include "pipeline/schedule/policy.h"
 #include "pipeline/simulate/simulate.h"
 #include "tests/expect_error.h"
 #include "tests/pipeline/planning/networks.h"

@@ -60,4 +60,10 @@ inline Policy random_policy(unsigned seed) {
           .in_flight = all_in_flight};
 }
 
+// Returns a usual policy or a random one.
+inline Policy some_policy(unsigned seed) {
+  if (seed % 4 == 3) return random_policy(seed);
+  return seed % 4 == 2 ? Policy::zero_bubble_h1 : seed % 4 == 1 ? Policy::gpipe : Policy::one_f_one_b;
+}
+
 }  // namespace antichain::test

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <map>
 
-#include "pipeline/schedule/policy.h"
 #include "pipeline/simulate/simulate.h"
 #include "tests/expect_error.h"
 #include "tests/pipeline/planning/networks.h"

@@ -146,10 +146,7 @@ void expect_best_of_all(Objective objective, int cases, int least_best) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
     const OfKinds of = of_kinds(random, objective);
-    const Policy policy = seed % 4 == 3   ? random_policy(seed)
-                          : seed % 4 == 2 ? Policy::zero_bubble_h1
-                          : seed % 4 == 1 ? Policy::gpipe
-                                          : Policy::one_f_one_b;
+    const Policy policy = some_policy(seed);
     const double least_s = best_placed_s(of.profile, of.options, policy);
     const Plan plan = plan_network(of.profile, of.options, Method::antichain, policy);
     EXPECT_NO_THROW(validate(plan, of.profile));

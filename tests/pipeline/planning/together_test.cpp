@@ -59,10 +59,7 @@ void expect_best_of_all_cuts(Objective objective, int cases, double least_share)
   for (unsigned seed = 0; seed < unsigned(cases); ++seed) {
     SCOPED_TRACE(seed);
     const Asked asked = asked_of(seed, objective);
-    const Policy policy = seed % 4 == 3   ? random_policy(seed)
-                          : seed % 4 == 2 ? Policy::zero_bubble_h1
-                          : seed % 4 == 1 ? Policy::gpipe
-                                          : Policy::one_f_one_b;
+    const Policy policy = some_policy(seed);
     const double least_s = best_of_all_cuts(asked, policy);
     const auto its = [&] { return plan_network(asked.profile, asked.options, Method::antichain, policy); };
     if (least_s == no_cut) {

@@ -37,13 +37,6 @@
 namespace antichain::test {
 namespace {
 
-std::vector<Policy> asynchronous() {
-  std::vector<Policy> found;
-  for (const Policy& policy : policies())
-    if (policy.asynchronous()) found.push_back(policy);
-  return found;
-}
-
 // Two epochs of six steps, evaluated after each four, and once within a run of steps.
 TrainingCase case_for(const Policy& policy) {
   return {.microbatch = 1,
@@ -93,7 +86,7 @@ TrainingCase jittery(TrainingCase c, unsigned seed) {
 }
 
 TEST(Asynchronous, RanksLearnWhatOneRankLearnsThatEmulatesTheirDelays) {
-  for (const Policy& policy : asynchronous())
+  for (const Policy& policy : asynchronous_policies())
     for (const int ranks : {2, 3, 4}) {
       const std::string what = fmt::format("{} on {} ranks", policy.name, ranks);
       const TrainingCase c = case_for(policy);
@@ -112,7 +105,7 @@ TEST(Asynchronous, RanksLearnTheSameInBf16AndWithOtherOptimisers) {
   cases[0].optimiser = std::make_shared<AdamW>(AdamWOptions{});
   cases[1].optimiser = std::make_shared<Muon>(MuonOptions{}), cases[1].model = "small_gpt";
   cases[2].precision = cpu::has_bf16() ? Precision::bf16 : Precision::float32;
-  for (const Policy& policy : asynchronous())
+  for (const Policy& policy : asynchronous_policies())
     for (TrainingCase c : cases) {
       c.microbatches = fitting(policy, 4, 3);
       const MakePlan cut = at_random(5);
@@ -154,7 +147,7 @@ TEST(Asynchronous, WhereStagesComputeAgainTheyReadTheWeightsOfTheForward) {
 // A checkpoint has the older weights, so a run that goes on from one, on the ranks it had or on one that
 // emulates them, is the run that was never cut short.
 TEST(Asynchronous, ARunGoesOnToTheSameBits) {
-  for (const Policy& policy : asynchronous()) {
+  for (const Policy& policy : asynchronous_policies()) {
     const MakePlan cut = at_random(3);
     const TrainingRun whole = emulated(case_for(policy), policy, cut, 3);
     for (const int until : {1, 3, 7}) {
@@ -190,7 +183,7 @@ TEST(Asynchronous, ARunWithOtherDelaysIsRefused) {
 
 std::vector<Policy> predicting() {
   std::vector<Policy> found;
-  for (const Policy& policy : asynchronous())
+  for (const Policy& policy : asynchronous_policies())
     for (const PredictionMethod& method : prediction_methods()) found.push_back(policy.predicting(&method));
   return found;
 }
@@ -261,7 +254,7 @@ TEST(Asynchronous, APredictingRunGoesOnToTheSameBits) {
 
 // The first steps are those of synchronous training, and the rate of stage 0 is a third at first.
 TEST(Asynchronous, DelaysAreCorrectedAsOneRankCorrectsThem) {
-  for (const Policy& policy : asynchronous()) {
+  for (const Policy& policy : asynchronous_policies()) {
     TrainingCase c = case_for(policy);
     const MakePlan cut = at_random(4);
     const TrainingRun plain = emulated(c, policy, cut, 4);

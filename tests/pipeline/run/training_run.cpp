@@ -14,7 +14,6 @@
 #include "pipeline/schedule/policy.h"
 #include "pipeline/stage/stage_state.h"
 #include "pipeline/train/state_hash.h"
-#include "pipeline/train/trainer.h"
 #include "pipeline/train/weights_io.h"
 #include "pipeline/transport/thread_transport.h"
 #include "tests/pipeline/planning/networks.h"

@@ -17,6 +17,13 @@ inline Plan on_ranks_of(const Policy& policy, Plan plan) {
   return plan;
 }
 
+inline std::vector<Policy> asynchronous_policies() {
+  std::vector<Policy> found;
+  for (const Policy& policy : policies())
+    if (policy.asynchronous()) found.push_back(policy);
+  return found;
+}
+
 // Returns the least number of micro-batches that the policy takes, from this one on.
 inline int fitting(const Policy& policy, int microbatches, int ranks) {
   return policy.next_microbatches ? policy.next_microbatches(microbatches, ranks) : microbatches;

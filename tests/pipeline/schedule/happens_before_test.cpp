@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "pipeline/schedule/schedule.h"
-
 namespace antichain::test {
 namespace {
 

@@ -14,13 +14,6 @@
 namespace antichain::test {
 namespace {
 
-std::vector<Policy> policies_without_flush() {
-  std::vector<Policy> found;
-  for (const Policy& policy : policies())
-    if (policy.asynchronous()) found.push_back(policy);
-  return found;
-}
-
 struct InARow {
   explicit InARow(const Policy& policy, int ranks = 3, int steps = 5)
       : profile(chain(ranks, {.forward_s = 1,
@@ -49,7 +42,7 @@ TEST(StepsInARow, FlowWithoutADrain) {
 }
 
 TEST(StepsInARow, PrintAndParse) {
-  for (const Policy& policy : policies_without_flush()) {
+  for (const Policy& policy : asynchronous_policies()) {
     const Schedule schedule = InARow(policy).schedule;
     const Schedule again = parse_schedule(print(schedule), "text");
     EXPECT_EQ(print(again), print(schedule));
@@ -98,7 +91,7 @@ TEST(StepsInARow, AreValidated) {
 }
 
 TEST(StepsInARow, ReadTheVersionThatTheirStepSays) {
-  for (const Policy& policy : policies_without_flush())
+  for (const Policy& policy : asynchronous_policies())
     for (const int ranks : {1, 2, 4}) {
       const InARow of(policy, ranks);
       const Program program = compile(of.schedule, of.profile, of.plan);
@@ -130,7 +123,7 @@ TEST(StepsInARow, ReadTheVersionThatTheirStepSays) {
 // Rings are those of the whole row, whose proofs hold for less of it as well.
 TEST(StepsInARow, FewerOfThemNeedNoMoreMemory) {
   std::mt19937 random(3);
-  for (const Policy& policy : policies_without_flush())
+  for (const Policy& policy : asynchronous_policies())
     for (int trial = 0; trial < 10; ++trial) {
       const int ranks = 2 + trial % 3;
       const Profile profile = random_network(random, 8 + trial);
@@ -160,7 +153,7 @@ TEST(StepsInARow, CountTheBytesOfTheirVersions) {
 
 // A micro-batch takes 3 and an update 0.1. The row's own fill and drain are a hundredth.
 TEST(StepsInARow, TakeAsLongAsTheSlowestStage) {
-  for (const Policy& policy : policies_without_flush())
+  for (const Policy& policy : asynchronous_policies())
     for (const int ranks : {2, 4, 8}) {
       const InARow of(policy, ranks);
       const int M = fitting(policy, 8, ranks);

@@ -11,7 +11,6 @@
 
 #include "partition/planners/planner.h"
 #include "pipeline/planning/stage_sums.h"
-#include "pipeline/schedule/policy.h"
 #include "pipeline/simulate/trace_events.h"
 #include "tests/expect_error.h"
 #include "tests/pipeline/planning/networks.h"

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "framework/error.h"
 #include "pipeline/host/launch.h"
 #include "pipeline/transport/thread_transport.h"
 

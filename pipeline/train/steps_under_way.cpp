@@ -1,4 +1,4 @@
-#include "pipeline/train/steps_in_flight.h"
+#include "pipeline/train/steps_under_way.h"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 
 namespace antichain {
 
-StepsInFlight::StepsInFlight(const TrainOptions& options, Job& job, StepResults& results,
+StepsUnderWay::StepsUnderWay(const TrainOptions& options, Job& job, StepResults& results,
                              NanPolicy& nan_policy, TimeSheet& time, int64_t batches_per_epoch,
                              std::function<void(const EndedStep&)> ended)
     : options_(options),
@@ -28,12 +28,12 @@ StepsInFlight::StepsInFlight(const TrainOptions& options, Job& job, StepResults&
                   "steps are apart where ranks agree before an update");
 }
 
-int StepsInFlight::lag(const TrainOptions& options, const Job& job) {
+int StepsUnderWay::lag(const TrainOptions& options, const Job& job) {
   return options.between_ranks == Steps::overlapped && job.size() > 1 ? 1 : 0;
 }
 
 // Has the runner ask here before it updates, and tell where its time goes.
-void StepsInFlight::use(RankWork& work) {
+void StepsUnderWay::use(RankWork& work) {
   work_ = &work;
   seconds_.clear();
   work.training.set_judge(
@@ -52,18 +52,18 @@ void StepsInFlight::use(RankWork& work) {
 }
 
 // Says whether something has to be known before an update: a rank alone clips without asking.
-bool StepsInFlight::agrees() const {
+bool StepsUnderWay::agrees() const {
   return agree_before_update(options_.on_nan, job_.size() > 1 ? options_.clip_norm : 0);
 }
 
 // So many steps of this rank may be under way, where its device allows that. Ranks that agree before an
 // update, or do not overlap steps, have one.
-int StepsInFlight::steps_at_once() const {
+int StepsUnderWay::steps_at_once() const {
   const bool apart = agrees() || (job_.size() > 1 && options_.between_ranks == Steps::apart);
   return apart ? 1 : work_->training.steps_at_once();
 }
 
-void StepsInFlight::begin(TrainPosition& at, int count, bool traced) {
+void StepsUnderWay::begin(TrainPosition& at, int count, bool traced) {
   if (traced) {
     drain();
     wait_for_all();
@@ -98,7 +98,7 @@ void StepsInFlight::begin(TrainPosition& at, int count, bool traced) {
   while (int(begun_.size()) >= (traced ? 1 : steps_at_once())) end_step();
 }
 
-void StepsInFlight::place_source(const TrainPosition& at) {
+void StepsUnderWay::place_source(const TrainPosition& at) {
   work_->samples.position = {.epoch = at.epoch, .batch = at.batch};
   work_->samples.next.reset();
   if (at.step + 1 < total_)
@@ -108,7 +108,7 @@ void StepsInFlight::place_source(const TrainPosition& at) {
 
 // Ends the oldest step that was begun. Its time is what passed since its start, or since the end of the step
 // in front of it. Steps that end together share their time.
-void StepsInFlight::end_step() {
+void StepsUnderWay::end_step() {
   StepResult mine = work_->training.finish();
   Begun begun = std::move(begun_.front());
   begun_.pop_front();
@@ -132,7 +132,7 @@ void StepsInFlight::end_step() {
 }
 
 // Takes the results of steps that have ended, the oldest first, until only the newest `behind` are left.
-void StepsInFlight::settle(int behind) {
+void StepsUnderWay::settle(int behind) {
   while (int(ended_.size()) > behind) {
     job_.activity().doing("waiting for the other ranks to end the step");
     spend(Spent::waiting);
@@ -145,19 +145,19 @@ void StepsInFlight::settle(int behind) {
   }
 }
 
-void StepsInFlight::drain() {
+void StepsUnderWay::drain() {
   while (!begun_.empty()) end_step();
   settle(0);
 }
 
-void StepsInFlight::wait_for_all() {
+void StepsUnderWay::wait_for_all() {
   job_.activity().doing("waiting for the other ranks to end the step");
   spend(Spent::waiting);
   job_.barrier();
   spend(Spent::other);
 }
 
-void StepsInFlight::spend(Spent kind) {
+void StepsUnderWay::spend(Spent kind) {
   if (begun_.empty()) time_.enter(kind);
 }
 

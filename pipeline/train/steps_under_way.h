@@ -1,4 +1,4 @@
-// A step is in flight from its beginning until the results of all ranks are known. Where steps overlap, rank
+// A step is under way from its beginning until the results of all ranks are known. Where steps overlap, rank
 // 0 hears of a step's results while the next one runs. A rank with a device begins a step before it waits for
 // the one in front, so that the device does not wait for the host. Where a schedule has several steps in a
 // row, they begin together.
@@ -23,16 +23,16 @@ struct EndedStep {
   Gathered results;
 };
 
-class StepsInFlight {
+class StepsUnderWay {
  public:
   // `ended` is called for each step, the oldest first. Everything referred to must outlive this.
-  StepsInFlight(const TrainOptions&, Job&, StepResults&, NanPolicy&, TimeSheet&, int64_t batches_per_epoch,
+  StepsUnderWay(const TrainOptions&, Job&, StepResults&, NanPolicy&, TimeSheet&, int64_t batches_per_epoch,
                 std::function<void(const EndedStep&)> ended);
 
   // Rank 0 may be behind with the results of so many steps. A rank alone has them at once.
   static int lag(const TrainOptions&, const Job&);
 
-  // Begins steps by this from now on, where none is in flight. It must outlive them.
+  // From now on steps are begun by this, which must outlive them. None is under way.
   void use(RankWork&);
   // Begins so many steps in a row, the first of them `at` this position, which becomes that of the step after
   // them. Then it ends as many as leave room for the next. Traced steps are alone, on all ranks.
