@@ -110,4 +110,23 @@ Profile random_network(uint64_t seed, int max_nodes) {
   return profile;
 }
 
+std::vector<Mask> down_sets(const Profile& profile) {
+  Mask all = 0;
+  for (size_t n = 0; n < profile.nodes.size(); ++n)
+    if (profile.nodes[n].role != Role::input) all |= Mask(1) << n;
+  const auto closed = [&](Mask set) {
+    for (size_t n = 0; n < profile.nodes.size(); ++n)
+      for (int u : profile.nodes[n].inputs)
+        if ((set >> n & 1) && (all >> u & 1) && !(set >> u & 1)) return false;
+    return true;
+  };
+  std::vector<Mask> sets;
+  for (Mask set = all;; set = (set - 1) & all) {
+    if (closed(set)) sets.push_back(set);
+    if (set == 0) break;
+  }
+  std::reverse(sets.begin(), sets.end());
+  return sets;
+}
+
 }  // namespace antichain::test

@@ -33,6 +33,11 @@ Profile nasnet_like(int cells, uint64_t seed);
 // every platform.
 Profile random_network(uint64_t seed, int max_nodes);
 
+// Returns all down-sets of a network of at most 32 nodes, but for its inputs, ascending: a subset comes before
+// its superset.
+using Mask = uint32_t;  // nodes as bits
+std::vector<Mask> down_sets(const Profile&);
+
 // This link takes one nanosecond a byte, so that transfers and work are commensurable.
 inline constexpr Link byte_a_nanosecond = {.bytes_per_s = 1e9, .latency_s = 0};
 

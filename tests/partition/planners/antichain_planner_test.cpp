@@ -13,20 +13,12 @@ namespace antichain {
 namespace {
 
 using namespace test;
-using Mask = uint32_t;
 constexpr int64_t never = std::numeric_limits<int64_t>::max();
 
 class BruteForce {
  public:
   BruteForce(const Profile& profile, const Link& link, bool transfers)
-      : profile_(profile), transfers_(transfers) {
-    for (size_t n = 0; n < profile.nodes.size(); ++n)
-      if (profile.nodes[n].role != Role::input) all_ |= Mask(1) << n;
-    for (Mask set = all_;; set = (set - 1) & all_) {
-      if (closed(set)) sets_.push_back(set);
-      if (set == 0) break;
-    }
-    std::reverse(sets_.begin(), sets_.end());  // ascending: a subset comes before its superset
+      : profile_(profile), transfers_(transfers), sets_(down_sets(profile)) {
     for (Mask set : sets_) measure(set, link);
   }
 
@@ -48,14 +40,6 @@ class BruteForce {
   int64_t bytes(Mask set) const { return bytes_[index(set)]; }
 
  private:
-  bool closed(Mask set) const {
-    for (size_t n = 0; n < profile_.nodes.size(); ++n)
-      if (set >> n & 1)
-        for (int u : profile_.nodes[n].inputs)
-          if ((all_ >> u & 1) && !(set >> u & 1)) return false;
-    return true;
-  }
-
   void measure(Mask set, const Link& link) {
     int64_t work = 0, bytes = 0;
     double latency_s = 0;
@@ -93,8 +77,7 @@ class BruteForce {
 
   const Profile& profile_;
   bool transfers_;
-  Mask all_ = 0;
-  std::vector<Mask> sets_;
+  const std::vector<Mask> sets_;
   std::vector<int64_t> work_, bytes_, transfer_;
 };
 

@@ -16,21 +16,15 @@ namespace antichain {
 namespace {
 
 using namespace test;
-using Mask = uint32_t;
 constexpr int64_t no_plan = std::numeric_limits<int64_t>::max();
 
 class Exhaustive {
  public:
-  Exhaustive(const Profile& profile, const PlanOptions& options) : profile_(profile), options_(options) {
+  Exhaustive(const Profile& profile, const PlanOptions& options)
+      : profile_(profile), options_(options), sets_(down_sets(profile)) {
     const size_t devices =
         options.cluster.devices.empty() ? size_t(wanted()) : options.cluster.devices.size();
     all_devices_ = (Mask(1) << devices) - 1;
-    for (size_t n = 0; n < profile.nodes.size(); ++n)
-      if (profile.nodes[n].role != Role::input) all_ |= Mask(1) << n;
-    for (Mask set = all_;; set = (set - 1) & all_) {
-      if (closed(set)) sets_.push_back(set);
-      if (set == 0) break;
-    }
   }
 
   // Returns the smallest bottleneck of any plan that fits, or `no_plan` when none does.
@@ -62,14 +56,6 @@ class Exhaustive {
     return r.empty() ? options_.stages : std::accumulate(r.begin(), r.end(), 0);
   }
 
-  bool closed(Mask set) const {
-    for (size_t n = 0; n < profile_.nodes.size(); ++n)
-      if (set >> n & 1)
-        for (int u : profile_.nodes[n].inputs)
-          if ((all_ >> u & 1) && !(set >> u & 1)) return false;
-    return true;
-  }
-
   static std::vector<int> members(Mask set) {
     std::vector<int> result;
     for (int i = 0; set >> i; ++i)
@@ -80,7 +66,7 @@ class Exhaustive {
   // `done` nodes on `used` devices, the last stage's of which are `last`.
   int64_t from(Mask done, Mask used, Mask last, int stage) {
     const int taken = __builtin_popcount(used);
-    if (taken == devices_) return done == all_ ? 0 : no_plan;
+    if (taken == devices_) return done == sets_.back() ? 0 : no_plan;
     const auto [known, fresh] = known_.try_emplace({done, used, last}, no_plan);
     if (!fresh) return known->second;
     int64_t best = no_plan;
@@ -148,10 +134,10 @@ class Exhaustive {
 
   const Profile& profile_;
   const PlanOptions& options_;
-  Mask all_ = 0, all_devices_ = 0;
+  Mask all_devices_ = 0;
   int devices_ = 0;
   bool memory_ = false;
-  std::vector<Mask> sets_;
+  const std::vector<Mask> sets_;
   std::map<std::tuple<Mask, Mask, Mask>, int64_t> known_;
 };
 
