@@ -18,7 +18,7 @@ constexpr int64_t never = std::numeric_limits<int64_t>::max();
 class BruteForce {
  public:
   BruteForce(const Profile& profile, const Link& link, bool transfers)
-      : profile_(profile), transfers_(transfers), sets_(down_sets(profile)) {
+      : profile_(profile), transfers_(transfers), sets_(test::down_sets(profile)) {
     for (Mask set : sets_) measure(set, link);
   }
 

@@ -21,7 +21,7 @@ constexpr int64_t no_plan = std::numeric_limits<int64_t>::max();
 class Exhaustive {
  public:
   Exhaustive(const Profile& profile, const PlanOptions& options)
-      : profile_(profile), options_(options), sets_(down_sets(profile)) {
+      : profile_(profile), options_(options), sets_(test::down_sets(profile)) {
     const size_t devices =
         options.cluster.devices.empty() ? size_t(wanted()) : options.cluster.devices.size();
     all_devices_ = (Mask(1) << devices) - 1;
