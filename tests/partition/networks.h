@@ -33,8 +33,8 @@ Profile nasnet_like(int cells, uint64_t seed);
 // every platform.
 Profile random_network(uint64_t seed, int max_nodes);
 
-// Returns all down-sets of a network of at most 32 nodes, but for its inputs, ascending: a subset comes before
-// its superset.
+// Returns all down-sets of a network of at most 32 nodes, without its inputs. They ascend, so a subset comes
+// before its superset.
 using Mask = uint32_t;  // nodes as bits
 std::vector<Mask> down_sets(const Profile&);
 
