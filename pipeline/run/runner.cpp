@@ -136,8 +136,10 @@ void StageRunner::begin(std::span<const StepInput> inputs, BatchSource& source) 
     const Instruction& action = own().instructions[i];
     if (action.step >= int(inputs.size())) continue;
     act(i, source);
-    if (between_steps_ && action.verb == Verb::update && action.step + 1 < int(inputs.size()))
-      between_steps_();
+    if (action.verb == Verb::update && action.step + 1 < int(inputs.size())) {
+      begin_gradients();
+      if (between_steps_) between_steps_();
+    }
   }
   end_step(source);
 } catch (...) {
@@ -168,9 +170,8 @@ void StageRunner::begin_steps(std::span<const StepInput> inputs, BatchSource& so
   for (const auto& [stage, feed] : feeds_) feed->begin_step(source);
   numbers_->begin_steps(inputs);
   messages_.begin_step(turns_, int(inputs.size()));
-  clipped_ = false;
+  begin_gradients();
   kept_ = -1;
-  if (weights_) weights_->begin_step();
   std::unique_ptr<StepTimes> times = device_->make_times(transport_.rank(), input.traced, sheet_);
   under_way_.push_back(
       {std::move(times),
@@ -178,6 +179,12 @@ void StageRunner::begin_steps(std::span<const StepInput> inputs, BatchSource& so
        int(inputs.size())});
   device_->begin_step(input, numbers_->judged());
   for (auto& [stage, calls] : calls_) calls.begin_steps(inputs, timer(), spoil_);
+}
+
+// The step's gradients will be folded and clipped.
+void StageRunner::begin_gradients() {
+  clipped_ = false;
+  if (weights_) weights_->begin_step();
 }
 
 void StageRunner::end_step(BatchSource& source) {

@@ -98,6 +98,7 @@ class StageRunner : private NodeObserver {
   StepTimes& times() { return *under_way_.back().times; }  // of the step that is begun
   NodeTimer& timer() { return *under_way_.back().timer; }
   void begin_steps(std::span<const StepInput>, BatchSource&);
+  void begin_gradients();
   void end_step(BatchSource&);
   void act(size_t index, BatchSource&);
   void execute(size_t index, BatchSource&);

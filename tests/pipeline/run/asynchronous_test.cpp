@@ -114,6 +114,24 @@ TEST(Asynchronous, RanksLearnTheSameInBf16AndWithOtherOptimisers) {
     }
 }
 
+// Of steps in a row, each adds up what the uses of a weight contribute.
+TEST(Asynchronous, AStageThatUsesAWeightTwiceLearnsWhatOneRankLearns) {
+  const MakePlan last_two_apart = [](const Profile& profile, int) {
+    std::vector<std::vector<int>> stages(2);
+    const int nodes = int(profile.nodes.size());
+    for (int n = 0; n < nodes; ++n)
+      if (profile.nodes[size_t(n)].role != Role::input) stages[n < nodes - 2 ? 0 : 1].push_back(n);
+    return plan_of(profile, stages);
+  };
+  for (const Policy& policy : asynchronous_policies()) {
+    TrainingCase c = case_for(policy);
+    c.model = "siamese";
+    c.microbatches = fitting(policy, 4, 2);
+    expect_same(train_on_threads(c, 2, last_two_apart, flowing(policy)),
+                emulated(c, policy, last_two_apart, 2), std::string(policy.name));
+  }
+}
+
 // A delay of one on every stage is the same training whatever the cut.
 TEST(Asynchronous, UniformDelaysGiveOneHashWhateverTheCutAndTheRanks) {
   const Policy& policy = antichain::policy("2bw");
