@@ -13,7 +13,7 @@
 #include <tuple>
 
 #include "partition/search/least_path.h"
-#include "partition/search/recompute_search.h"
+#include "partition/search/stage_fitter.h"
 
 namespace antichain {
 

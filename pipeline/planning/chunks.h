@@ -5,7 +5,7 @@
 #include "partition/plan/method.h"
 #include "partition/plan/plan.h"
 #include "partition/plan/plan_options.h"
-#include "partition/search/recompute_search.h"
+#include "partition/search/stage_fitter.h"
 #include "pipeline/planning/step_estimate.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/schedule/schedule.h"

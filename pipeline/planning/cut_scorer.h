@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "partition/search/bottleneck.h"
-#include "partition/search/recompute_search.h"
+#include "partition/search/stage_fitter.h"
 #include "pipeline/planning/step_estimate.h"
 #include "pipeline/schedule/policy.h"
 

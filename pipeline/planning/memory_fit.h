@@ -9,7 +9,7 @@
 
 #include "partition/plan/plan.h"
 #include "partition/plan/plan_options.h"
-#include "partition/search/recompute_search.h"
+#include "partition/search/stage_fitter.h"
 #include "pipeline/planning/stage_sums.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/schedule/schedule.h"

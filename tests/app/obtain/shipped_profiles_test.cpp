@@ -11,7 +11,7 @@
 #include "layers/cpu/backend.h"
 #include "partition/plan/stage_cost.h"
 #include "partition/profile/read_profile.h"
-#include "partition/search/recompute_search.h"
+#include "partition/search/stage_fitter.h"
 #include "pipeline/planning/planning.h"
 #include "pipeline/schedule/policy.h"
 

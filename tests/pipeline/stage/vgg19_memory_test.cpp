@@ -14,7 +14,7 @@
 #include "layers/pool.h"
 #include "layers/relu.h"
 #include "layers/softmax_cross_entropy.h"
-#include "partition/search/recompute_search.h"
+#include "partition/search/stage_fitter.h"
 #include "pipeline/host/host_memory.h"
 #include "pipeline/measure/bench.h"
 #include "pipeline/schedule/policy.h"
