@@ -65,7 +65,8 @@ void check(const PlanCommandOptions& o) {
       (o.compare || !o.planning.plan_file.empty() || o.writes_plan() || o.planning.memory_bytes >= 0 ||
        o.planning.recompute != "none" || method(o.planning.method) != Method::antichain))
     throw Error(
-        "--memory-curve plans by the method antichain for ten limits of memory and prints the steps, so it "
+        "--memory-curve plans by the method antichain for twelve limits of memory and prints the steps, so "
+        "it "
         "takes no other method, no plan, no limit and no --recompute, and writes no plan",
         "give it without these, or plan with --memory-bytes and --recompute auto", ExitCode::usage);
   if (o.runtime.empty() && !o.runtime_file.empty())

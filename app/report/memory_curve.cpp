@@ -17,7 +17,7 @@
 namespace antichain {
 namespace {
 
-constexpr int points = 10, rows = 10;
+constexpr int points = 12, rows = 10;
 
 PlanTask within(const PlanTask& task, int64_t memory_bytes) {
   PlanTask limited = task;
