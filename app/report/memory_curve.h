@@ -1,7 +1,7 @@
 // A memory curve is the shortest step over the memory of a device: of twelve limits, from the smallest that
 // any plan fits to the one from which on nothing is recomputed, each with a plan of its own. Limits are for
-// what the formula of partition/plan/stage_cost.h counts, by which plans are proved. What is shown is what the
-// compiled program takes.
+// what the formula of partition/plan/stage_cost.h counts, by which plans are proved. What is shown is what
+// the compiled program takes.
 #pragma once
 
 #include <string>

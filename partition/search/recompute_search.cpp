@@ -555,17 +555,15 @@ class RecomputeSearch {
 RecomputeFind least_time(const StageOrder& order, const RecomputeRequest& request) {
   RecomputeFind found = RecomputeSearch(order, request, true).run();
   if (found.choice || found.exact) return found;
-  RecomputeFind fewest = least_bytes(order, request);
-  fewest.labels += found.labels;
-  RecomputeChoice& choice = *fewest.choice;
-  if (choice.bytes > request.budget_bytes) {
-    fewest.choice.reset();
-    return fewest;
-  }
+  const RecomputeFind fewest = least_bytes(order, request);
+  found.labels += fewest.labels;
+  found.exact = fewest.exact;
+  if (fewest.choice->bytes > request.budget_bytes) return found;
+  RecomputeChoice& choice = found.choice.emplace(*fewest.choice);
   for (size_t i = 0; i < choice.again.size(); ++i)
     if (choice.again[i]) choice.ns += work_ns({.forward_s = order.places[i].forward_s}, request.speed);
-  fewest.exact = false;
-  return fewest;
+  found.exact = false;
+  return found;
 }
 
 RecomputeFind least_bytes(const StageOrder& order, const RecomputeRequest& request) {
