@@ -128,10 +128,6 @@ def in_bf16(our_bf16, their_bf16, ours, theirs):
     return line + f" {their_rate:8.1f} {rate / their_rate:6.2f}"
 
 
-def geometric_mean(values):
-    return math.exp(statistics.fmean(map(math.log, values)))
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
@@ -162,7 +158,7 @@ def main():
         print(f"{model:15} {ours:8.1f} {theirs:8.1f} {ratios[model]:6.2f} {mib:6.0f} {their_mib:8.0f}"
               + (in_bf16(*bf16, ours, theirs) if bf16 else ""), flush=True)
     lowest = min(ratios, key=ratios.get)
-    print(f"geometric mean {geometric_mean(ratios.values()):.2f}, lowest {ratios[lowest]:.2f} ({lowest})")
+    print(f"geometric mean {statistics.geometric_mean(ratios.values()):.2f}, lowest {ratios[lowest]:.2f} ({lowest})")
 
 
 if __name__ == "__main__":

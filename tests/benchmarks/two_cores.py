@@ -19,15 +19,10 @@ import statistics
 import subprocess
 import sys
 
+from commands import call
+
 CORES = sorted(os.sched_getaffinity(0))[:2]
 WAYS = {"pipeline": 2, "replicas": 2, "threads": 1}  # and their ranks
-
-
-def call(*words):
-    done = subprocess.run([*map(str, words)], capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"{' '.join(map(str, words))} ended with {done.returncode}:\n{done.stderr[-2000:]}")
-    return done.stdout
 
 
 class Runs:
