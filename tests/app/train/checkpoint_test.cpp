@@ -28,7 +28,7 @@ std::vector<std::string> metrics(const std::string& file) {
   std::vector<std::string> lines;
   std::istringstream in(read_file(file));
   for (std::string line; std::getline(in, line);) {
-    Json json = Json::parse(line);
+    auto json = nlohmann::ordered_json::parse(line);
     if (json.contains("predicted_step_s"))
       json = {{"state", json["state"]}, {"final_loss", json["final_loss"]}};
     for (const char* key : {"seconds", "images_per_s", "train_s", "test_s"}) json.erase(key);
