@@ -66,8 +66,7 @@ void check(const PlanCommandOptions& o) {
        o.planning.recompute != "none" || method(o.planning.method) != Method::antichain))
     throw Error(
         "--memory-curve plans by the method antichain for twelve limits of memory and prints the steps, so "
-        "it "
-        "takes no other method, no plan, no limit and no --recompute, and writes no plan",
+        "it takes no other method, no plan, no limit and no --recompute, and writes no plan",
         "give it without these, or plan with --memory-bytes and --recompute auto", ExitCode::usage);
   if (o.runtime.empty() && !o.runtime_file.empty())
     throw Error("--out is the file of a plan for another runtime, but none is named", "give --for, too",

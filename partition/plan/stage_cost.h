@@ -129,6 +129,8 @@ struct UpdateTimes {
     return work_s / speed + gather_s + core_share * std::min(reduce_s, backward_s / speed);
   }
 };
+// Returns those of a stage with so many replicas, whose gradients cross this link. `sharded` says whether
+// they share out the optimiser's state.
 UpdateTimes update_times(const StageSum&, int replicas, const Link&, bool sharded);
 
 // The number of micro-batches that a rank has begun and not finished depends on its place in the pipeline.

@@ -1,5 +1,5 @@
-// What a stage recomputes to fit its device, and the smallest device that it fits, for the stages of one
-// network (recompute_search.h answers for one stage).
+// A StageFitter says what a stage has to recompute to fit its device, and which is the smallest memory that
+// it fits, for all stages that the searches for one plan try. recompute_search.h answers for one stage.
 #pragma once
 
 #include <compare>
@@ -22,10 +22,9 @@ struct StageSeat {
   auto operator<=>(const StageSeat&) const = default;
 };
 
-// A StageFitter answers the same questions for stages of one network and the memory of a device. All searches
-// for one plan share one. It remembers what it found, and for each of the two questions all stages together
-// get one effort, so that a search which tries many cuts ends. Only the whole network in one stage has that
-// of a request.
+// All searches for one plan share a StageFitter. It remembers what it found, and for each of the two
+// questions all stages together get one effort, so that a search which tries many cuts ends. Only the whole
+// network in one stage has that of a RecomputeRequest.
 class StageFitter {
  public:
   // Keeps a reference to the profile. `sharded` says whether replicas share out the optimiser's state, and

@@ -181,7 +181,7 @@ void StageRunner::begin_steps(std::span<const StepInput> inputs, BatchSource& so
   for (auto& [stage, calls] : calls_) calls.begin_steps(inputs, timer(), spoil_);
 }
 
-// The step's gradients will be folded and clipped.
+// Each step folds and clips gradients of its own, also where several are in a row.
 void StageRunner::begin_gradients() {
   clipped_ = false;
   if (weights_) weights_->begin_step();

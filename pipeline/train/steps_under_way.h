@@ -15,7 +15,7 @@
 
 namespace antichain {
 
-// What is known of a step in the end. The results are on rank 0, and empty elsewhere.
+// An EndedStep is what is known of a step in the end. The results are on rank 0, and empty elsewhere.
 struct EndedStep {
   int64_t step = 0, epoch = 0;
   float rate = 0;
